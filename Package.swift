@@ -1,0 +1,52 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+/// A system library whose module map lies inside Sources/Backends, the only target that may import it.
+func systemLibrary(
+  _ name: String, pkgConfig: String, apt: String, brew: String
+) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/Backends/\(name)", pkgConfig: pkgConfig,
+    providers: [.apt([apt]), .brew([brew])])
+}
+
+let package = Package(
+  name: "larder",
+  platforms: [.macOS(.v15)],
+  products: [.executable(name: "larder", targets: ["larder"])],
+  targets: [
+    systemLibrary("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev", brew: "curl"),
+    systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev", brew: "lmdb"),
+    systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev", brew: "libuv"),
+    .target(name: "CachePolicy", swiftSettings: strict + [.strictMemorySafety()]),
+    .target(
+      name: "Backends", dependencies: ["CachePolicy", "CCurl", "CLMDB", "CUV"],
+      exclude: ["CCurl", "CLMDB", "CUV"], swiftSettings: strict),
+    .target(
+      name: "Proxy", dependencies: ["CachePolicy", "Backends"],
+      exclude: ["Command"], swiftSettings: strict),
+    .executableTarget(
+      name: "larder", dependencies: ["Proxy"], path: "Sources/Proxy/Command",
+      swiftSettings: strict),
+    .target(
+      name: "Support", dependencies: ["CachePolicy", "Backends", "Proxy"], path: "Tests/Support",
+      swiftSettings: strict),
+    .testTarget(
+      name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: strict),
+    .testTarget(
+      name: "BackendsTests", dependencies: ["Backends", "CachePolicy"], swiftSettings: strict),
+    .testTarget(
+      name: "ProxyTests", dependencies: ["Proxy", "Backends", "CachePolicy"], swiftSettings: strict),
+    .testTarget(
+      name: "ScenarioTests", dependencies: ["Support", "Proxy", "Backends", "CachePolicy"],
+      swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)
