@@ -38,3 +38,7 @@ static inline CURLMcode larder_curl_multi_set_timer_callback(
     CURLM *multi, int (*value)(CURLM *, long, void *)) {
   return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, value);
 }
+static inline CURLcode larder_curl_set_close_socket(CURL *handle,
+                                                    int (*value)(void *, curl_socket_t)) {
+  return curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, value);
+}

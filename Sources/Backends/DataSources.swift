@@ -1,0 +1,115 @@
+public import CachePolicy
+
+/// The remote data source: what a repository asks of the network. `CurlClient` is the real one.
+///
+/// One instance a loop; every call and every callback happens on that loop's thread.
+public protocol RemoteDataSource: AnyObject {
+  /// Begins an exchange with an origin. The receiver is told all that happens, never from within
+  /// this call, and exactly one of finish and fail comes last (none after `cancel`).
+  func start(_ request: OriginRequest, receiver: any OriginResponseReceiver) -> any OriginTransfer
+}
+
+/// A running exchange with an origin.
+public protocol OriginTransfer: AnyObject {
+  /// Takes no more body bytes until `resume`: back-pressure towards the origin.
+  func pause()
+  func resume()
+  /// The request's body source has bytes again, or has ended.
+  func bodyBecameAvailable()
+  /// Ends the exchange; the receiver hears nothing more.
+  func cancel()
+}
+
+/// Who takes an origin's answer.
+public protocol OriginResponseReceiver: AnyObject {
+  /// An interim answer (1xx other than 101).
+  func originSentInterim(status: UInt16, fields: Fields)
+  /// The final answer's head, hop-by-hop fields removed.
+  func originSentHead(_ head: OriginResponseHead)
+  /// Body bytes; they are gone when the call returns.
+  func originSentBody(_ bytes: UnsafeRawBufferPointer)
+  /// The answer is whole.
+  func originFinished()
+  func originFailed(_ error: OriginError)
+}
+
+/// A request's body on its way to the origin.
+public protocol OriginBodySource: AnyObject {
+  func readBody(into buffer: UnsafeMutableRawBufferPointer) -> OriginBodyRead
+  /// Whether any byte has been handed out: then the body cannot be sent again.
+  var hasBeenRead: Bool { get }
+}
+
+public enum OriginBodyRead: Sendable {
+  case bytes(Int)
+  /// None now; `bodyBecameAvailable` will follow.
+  case wait
+  case end
+  /// The client's body broke; the exchange with the origin is given up.
+  case failed
+}
+
+public struct OriginResponseHead: Sendable {
+  public var status: UInt16
+  public var fields: Fields
+  /// The length the origin declared, if it did.
+  public var contentLength: UInt64?
+  /// Whether the end of the body will be known to be its end: a length, a last chunk, a status
+  /// without body or a stream's end, not merely a closed connection.
+  public var endIsKnown: Bool
+
+  public init(status: UInt16, fields: Fields, contentLength: UInt64?, endIsKnown: Bool) {
+    self.status = status
+    self.fields = fields
+    self.contentLength = contentLength
+    self.endIsKnown = endIsKnown
+  }
+}
+
+/// Why an origin gave no whole answer. Source: the origin or the network to it.
+public enum OriginError: Error, Sendable, Equatable {
+  /// The name could not be resolved, the connection not made, TLS not agreed: nothing was sent.
+  case unreachable(String)
+  /// No answer, or no progress, within the upstream's time.
+  case timedOut(String)
+  /// The answer broke off or is not acceptable HTTP.
+  case broken(String)
+  /// The request's own body broke off (source: the client).
+  case requestBodyFailed
+
+  /// One line for the log and the problem report.
+  public var reason: String {
+    switch self {
+    case .unreachable(let text): "origin unreachable: \(text)"
+    case .timedOut(let text): "origin timed out: \(text)"
+    case .broken(let text): "origin's answer broke: \(text)"
+    case .requestBodyFailed: "the request's body broke off"
+    }
+  }
+}
+
+/// Where requests of one upstream go, and how long they may take (milliseconds).
+public struct OriginEndpoint: Sendable, Equatable {
+  /// Scheme, host and port, such as `https://api.example.com`; no path.
+  public var url: String
+  public var connectTimeoutMilliseconds: Int64
+  public var firstByteTimeoutMilliseconds: Int64
+  /// The longest silence within an answer.
+  public var stallTimeoutMilliseconds: Int64
+  /// How often a request may be tried again.
+  public var retriesMax: Int
+  /// An HTTP or SOCKS proxy to use; nil: none, whatever the environment says.
+  public var proxy: String?
+
+  public init(
+    url: String, connectTimeoutMilliseconds: Int64, firstByteTimeoutMilliseconds: Int64,
+    stallTimeoutMilliseconds: Int64, retriesMax: Int, proxy: String? = nil
+  ) {
+    self.url = url
+    self.connectTimeoutMilliseconds = connectTimeoutMilliseconds
+    self.firstByteTimeoutMilliseconds = firstByteTimeoutMilliseconds
+    self.stallTimeoutMilliseconds = stallTimeoutMilliseconds
+    self.retriesMax = retriesMax
+    self.proxy = proxy
+  }
+}

@@ -1,0 +1,310 @@
+internal import CCurl
+internal import CUV
+internal import CachePolicy
+
+/// The remote data source: libcurl's multi interface, driven by one event loop.
+///
+/// Caveats of libcurl that shape this file: it may not be entered from its own callbacks, so
+/// whatever a callback leads to waits in `deferred` until libcurl has returned; its timer may ask
+/// for "at once"; it stops watching a connection between transfers, which would cost two system
+/// calls a transfer, so that an idle connection's watcher stays registered until the socket closes.
+public final class CurlClient: RemoteDataSource {
+  static let receiveBufferBytes = 64 * 1024
+  /// Idle connections that are kept, in all.
+  static let idleConnectionsMax = 512
+  /// Easy handles that are kept for reuse, an endpoint.
+  static let pooledHandlesMax = 256
+
+  public struct Counters: Sendable, Equatable {
+    public var requests: UInt64 = 0
+    public var failures: UInt64 = 0
+    public var connectionsOpened: UInt64 = 0
+    public var connectionsReused: UInt64 = 0
+    public init() {}
+  }
+
+  let loop: EventLoop
+  let endpoints: [OriginEndpoint]
+  public private(set) var counters = Counters()
+
+  private let multi: UnsafeMutableRawPointer
+  private var pools: [[CurlHandle]]
+  private var running: [CurlTransfer] = []
+  private var deferred: [() -> Void] = []
+  private var depth = 0
+  private var watchers: [Int32: SocketWatcher] = [:]
+  /// Watched descriptors that no transfer uses now.
+  private var idle: Set<Int32> = []
+  private var curlTimer: UnsafeMutablePointer<uv_timer_t>
+  private var wantedTimerMilliseconds = -1
+  private var isClosed = false
+
+  public init(loop: EventLoop, endpoints: [OriginEndpoint]) {
+    self.loop = loop
+    self.endpoints = endpoints
+    pools = Array(repeating: [], count: endpoints.count)
+    multi = curl_multi_init()!
+    curlTimer = .allocate(capacity: 1)
+    uv_timer_init(loop.handle, curlTimer)
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    curlTimer.pointee.data = this
+    larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, CurlClient.idleConnectionsMax)
+    larder_curl_multi_set_socket_callback(multi) { _, descriptor, what, client, _ in
+      CurlClient.of(client).libcurlWants(what, on: descriptor)
+      return 0
+    }
+    larder_curl_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, this)
+    larder_curl_multi_set_timer_callback(multi) { _, milliseconds, client in
+      CurlClient.of(client).wantedTimerMilliseconds = milliseconds
+      return 0
+    }
+    larder_curl_multi_set_pointer(multi, CURLMOPT_TIMERDATA, this)
+  }
+
+  /// Sets libcurl up; once a process, before any client is made and while there is one thread.
+  public static func prepareProcess() { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> CurlClient {
+    // SAFETY: the context is the client that set it; it closes what calls back before it goes.
+    Unmanaged<CurlClient>.fromOpaque(context!).takeUnretainedValue()
+  }
+
+  // MARK: RemoteDataSource
+
+  public func start(
+    _ request: OriginRequest, receiver: any OriginResponseReceiver
+  ) -> any OriginTransfer {
+    request.seal()
+    let transfer = CurlTransfer(request: request, client: self, receiver: receiver)
+    afterCallbacks { [self] in attempt(transfer) }
+    return transfer
+  }
+
+  private func attempt(_ transfer: CurlTransfer) {
+    guard !transfer.isCancelled else { return }
+    counters.requests += 1
+    guard !isClosed, let handle = takeHandle(transfer.request.endpointIndex) else {
+      counters.failures += 1
+      transfer.finish(.unreachable("the proxy is stopping"))
+      return
+    }
+    transfer.beginAttempt(with: handle)
+    transfer.slot = running.count
+    running.append(transfer)
+    entered {
+      curl_multi_add_handle(multi, handle.easy)
+    }
+  }
+
+  private func takeHandle(_ index: Int) -> CurlHandle? {
+    pools[index].popLast()
+      ?? CurlHandle(endpoint: endpoints[index], endpointIndex: index, client: self)
+  }
+
+  private func release(_ transfer: CurlTransfer) {
+    guard let handle = transfer.handle else { return }
+    transfer.handle = nil
+    handle.transfer = nil
+    let last = running.removeLast()
+    if last !== transfer {
+      running[transfer.slot] = last
+      last.slot = transfer.slot
+    }
+    curl_multi_remove_handle(multi, handle.easy)
+    if pools[handle.endpointIndex].count < CurlClient.pooledHandlesMax {
+      pools[handle.endpointIndex].append(handle)
+    }
+  }
+
+  func cancelled(_ transfer: CurlTransfer) {
+    afterCallbacks { [self] in entered { release(transfer) } }
+  }
+
+  /// Ends a transfer whose failure is already known (it ran out of time).
+  func abort(_ transfer: CurlTransfer) {
+    afterCallbacks { [self] in
+      guard transfer.handle != nil else { return }
+      entered { release(transfer) }
+      conclude(transfer, transfer.outcome(of: CURLE_OPERATION_TIMEDOUT))
+    }
+  }
+
+  private func conclude(_ transfer: CurlTransfer, _ error: OriginError?) {
+    if let error {
+      if transfer.mayRetry(after: error) {
+        attempt(transfer)
+        return
+      }
+      if !transfer.isCancelled { counters.failures += 1 }
+    }
+    transfer.finish(error)
+  }
+
+  /// Fails the transfers whose patience has ended; called by the loop's tick.
+  public func tick() {
+    let now = loop.monotonicMilliseconds
+    var index = running.count
+    while index > 0 {
+      index -= 1
+      guard index < running.count else { continue }
+      let transfer = running[index]
+      if transfer.patienceEndsMilliseconds <= now, transfer.isWaitingForOrigin {
+        transfer.timeOut()
+      }
+    }
+  }
+
+  /// Gives everything back; transfers that still run fail.
+  public func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    for transfer in running {
+      entered { release(transfer) }
+      transfer.finish(.unreachable("the proxy is stopping"))
+    }
+    pools = pools.map { _ in [] }
+    curl_multi_cleanup(multi)
+    for watcher in watchers.values { watcher.close() }
+    watchers = [:]
+    // SAFETY: a uv_timer_t begins with the fields of a uv_handle_t.
+    curlTimer.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { handle in
+      uv_close(handle) { UnsafeMutableRawPointer($0!).deallocate() }
+    }
+  }
+
+  // MARK: Entering libcurl
+
+  /// Runs work now, or once libcurl's callbacks have returned.
+  func afterCallbacks(_ work: @escaping () -> Void) {
+    if depth == 0 { work() } else { deferred.append(work) }
+  }
+
+  /// Calls into libcurl, then does what its callbacks left to do.
+  func entered(_ call: () -> Void) {
+    depth += 1
+    call()
+    depth -= 1
+    if depth == 0 { settle() }
+  }
+
+  private func settle() {
+    var turns = 0
+    while wantedTimerMilliseconds == 0, turns < 4, !isClosed {
+      wantedTimerMilliseconds = -1
+      turns += 1
+      depth += 1
+      var count: Int32 = 0
+      curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &count)
+      depth -= 1
+    }
+    collectFinished()
+    while !deferred.isEmpty {
+      let work = deferred
+      deferred = []
+      for item in work { item() }
+    }
+    armTimer()
+  }
+
+  private func collectFinished() {
+    var remaining: Int32 = 0
+    while !isClosed, let message = curl_multi_info_read(multi, &remaining) {
+      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
+        continue
+      }
+      let code = message.pointee.data.result
+      var context: UnsafeMutableRawPointer?
+      larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
+      guard let transfer = CurlHandle.of(context).transfer else { continue }
+      countConnections(easy)
+      depth += 1
+      release(transfer)
+      depth -= 1
+      conclude(transfer, transfer.outcome(of: code))
+    }
+  }
+
+  private func countConnections(_ easy: UnsafeMutableRawPointer) {
+    var opened = 0
+    larder_curl_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
+    counters.connectionsOpened += UInt64(opened)
+    if opened == 0 { counters.connectionsReused += 1 }
+  }
+
+  private func armTimer() {
+    guard !isClosed else { return }
+    if wantedTimerMilliseconds < 0 {
+      uv_timer_stop(curlTimer)
+      return
+    }
+    uv_timer_start(
+      curlTimer,
+      { timer in
+        let client = CurlClient.of(timer!.pointee.data)
+        client.wantedTimerMilliseconds = -1
+        client.entered {
+          var count: Int32 = 0
+          curl_multi_socket_action(client.multi, CURL_SOCKET_TIMEOUT, 0, &count)
+        }
+      }, UInt64(wantedTimerMilliseconds), 0)
+  }
+
+  // MARK: Sockets
+
+  private func libcurlWants(_ what: Int32, on descriptor: Int32) {
+    if what == CURL_POLL_REMOVE {
+      // Between transfers the watcher stays as it is, since the next one wants the same.
+      idle.insert(descriptor)
+      return
+    }
+    let watcher: SocketWatcher
+    if let known = watchers[descriptor] {
+      watcher = known
+    } else {
+      watcher = SocketWatcher(loop: loop, descriptor: descriptor) { [unowned self] ready, failed in
+        socketIsReady(descriptor, ready, failed)
+      }
+      watchers[descriptor] = watcher
+    }
+    var readiness: SocketWatcher.Readiness = []
+    if what & CURL_POLL_IN != 0 { readiness.insert(.readable) }
+    if what & CURL_POLL_OUT != 0 { readiness.insert(.writable) }
+    idle.remove(descriptor)
+    watcher.watch(readiness)
+  }
+
+  private func socketIsReady(
+    _ descriptor: Int32, _ ready: SocketWatcher.Readiness, _ failed: Bool
+  ) {
+    if idle.contains(descriptor) {
+      // The origin closed an idle connection, or spoke out of turn. libcurl finds out when it next
+      // looks at it; until then nothing is to be watched.
+      watchers[descriptor]?.watch([])
+      return
+    }
+    var events: Int32 = 0
+    if ready.contains(.readable) { events |= CURL_CSELECT_IN }
+    if ready.contains(.writable) { events |= CURL_CSELECT_OUT }
+    if failed { events |= CURL_CSELECT_ERR }
+    entered {
+      var count: Int32 = 0
+      curl_multi_socket_action(multi, descriptor, events, &count)
+    }
+  }
+
+  /// Has this client told when libcurl closes a socket, so that its watcher goes first.
+  func observeSockets(of handle: CurlHandle) {
+    larder_curl_set_close_socket(handle.easy) { client, descriptor in
+      CurlClient.of(client).closeSocket(descriptor)
+      return 0
+    }
+    larder_curl_set_pointer(
+      handle.easy, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  private func closeSocket(_ descriptor: Int32) {
+    watchers.removeValue(forKey: descriptor)?.close()
+    idle.remove(descriptor)
+    closeDescriptor(descriptor)
+  }
+}

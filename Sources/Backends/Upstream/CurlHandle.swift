@@ -1,0 +1,109 @@
+internal import CCurl
+internal import CachePolicy
+
+/// One libcurl easy handle with an endpoint's settings, used for one transfer after another.
+///
+/// Settings that do not change are set once; `prepare` sets what differs from request to request.
+/// Owned by `CurlClient`'s pools and touched on its loop alone.
+final class CurlHandle {
+  let easy: UnsafeMutableRawPointer
+  let endpointIndex: Int
+  /// The transfer it carries now; libcurl's callbacks come through here.
+  unowned(unsafe) var transfer: CurlTransfer?
+  private var isPlainGet = true
+  private var targetBuffer: [CChar] = []
+
+  /// nil when libcurl is out of memory.
+  init?(endpoint: OriginEndpoint, endpointIndex: Int, client: CurlClient) {
+    guard let made = curl_easy_init() else { return nil }
+    easy = made
+    self.endpointIndex = endpointIndex
+    configure(endpoint, client)
+  }
+
+  deinit { curl_easy_cleanup(easy) }
+
+  private func configure(_ endpoint: OriginEndpoint, _ client: CurlClient) {
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    set(CURLOPT_PRIVATE, pointer: this)
+    set(CURLOPT_URL, string: endpoint.url)
+    set(CURLOPT_PATH_AS_IS, 1)
+    set(CURLOPT_FOLLOWLOCATION, 0)
+    set(CURLOPT_HTTP09_ALLOWED, 0)
+    set(CURLOPT_NETRC, 0)
+    set(CURLOPT_NOSIGNAL, 1)
+    set(CURLOPT_NOPROGRESS, 1)
+    set(CURLOPT_TCP_NODELAY, 1)
+    set(CURLOPT_PIPEWAIT, 1)
+    set(CURLOPT_BUFFERSIZE, CurlClient.receiveBufferBytes)
+    set(CURLOPT_CONNECTTIMEOUT_MS, Int(endpoint.connectTimeoutMilliseconds))
+    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS.rawValue))
+    set(CURLOPT_PROTOCOLS_STR, string: "http,https")
+    // An empty string switches off the proxies that the environment names.
+    set(CURLOPT_PROXY, string: endpoint.proxy ?? "")
+    larder_curl_set_data(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+      CurlHandle.of(context).transfer?.received(headerLine: bytes, size * count) ?? 0
+    }
+    set(CURLOPT_HEADERDATA, pointer: this)
+    larder_curl_set_data(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+      CurlHandle.of(context).transfer?.received(body: bytes, size * count) ?? 0
+    }
+    set(CURLOPT_WRITEDATA, pointer: this)
+    larder_curl_set_data(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+      CurlHandle.of(context).transfer?.wantsBody(bytes, size * count) ?? Int(CURL_READFUNC_ABORT)
+    }
+    set(CURLOPT_READDATA, pointer: this)
+    client.observeSockets(of: self)
+  }
+
+  static func of(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
+    // SAFETY: the context is the handle that set it; the pool keeps it alive while it has an easy.
+    Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  }
+
+  /// Sets what this request needs: target, fields, method and body.
+  func prepare(_ request: OriginRequest) {
+    targetBuffer.removeAll(keepingCapacity: true)
+    targetBuffer.reserveCapacity(request.target.count + 1)
+    for byte in request.target { targetBuffer.append(CChar(bitPattern: byte)) }
+    targetBuffer.append(0)
+    targetBuffer.withUnsafeBufferPointer {
+      _ = larder_curl_set_string(easy, CURLOPT_REQUEST_TARGET, $0.baseAddress)
+    }
+    set(CURLOPT_HTTPHEADER, pointer: request.fields)
+    let isPlain = request.method == .get && request.body == nil
+    if isPlain && isPlainGet { return }
+    isPlainGet = isPlain
+    // A method that must not be sent twice does not ride on a connection that may be dead: libcurl
+    // would quietly send it again there. With a body libcurl cannot rewind, it fails instead.
+    let isRepeatable = request.method.isIdempotent || request.body != nil
+    set(CURLOPT_FRESH_CONNECT, isRepeatable ? 0 : 1)
+    set(CURLOPT_NOBODY, 0)
+    set(CURLOPT_UPLOAD, 0)
+    set(CURLOPT_HTTPGET, 1)
+    larder_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, nil)
+    if isPlain { return }
+    if let body = request.body {
+      set(CURLOPT_UPLOAD, 1)
+      larder_curl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.length ?? -1))
+    } else if request.method == .head {
+      set(CURLOPT_NOBODY, 1)
+      return
+    }
+    set(CURLOPT_CUSTOMREQUEST, string: String(decoding: request.methodToken, as: UTF8.self))
+  }
+
+  private func set(_ option: CURLoption, _ value: Int) {
+    let code = larder_curl_set_long(easy, option, value)
+    invariant(code == CURLE_OK, "libcurl takes a numeric option")
+  }
+
+  private func set(_ option: CURLoption, string: String) {
+    let code = larder_curl_set_string(easy, option, string)
+    invariant(code == CURLE_OK, "libcurl takes a text option")
+  }
+
+  private func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
+    larder_curl_set_pointer(easy, option, pointer)
+  }
+}

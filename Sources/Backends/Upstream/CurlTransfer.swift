@@ -1,0 +1,192 @@
+internal import CCurl
+internal import CachePolicy
+
+/// One request to an origin and its answer, over one easy handle at a time (a retry takes another).
+///
+/// Translates libcurl's callbacks into `OriginResponseReceiver`'s, holds the answer back while it
+/// is paused, and knows the two times that bound an answer: to the first byte, and between bytes.
+final class CurlTransfer: OriginTransfer {
+  let request: OriginRequest
+  private unowned let client: CurlClient
+  private var receiver: (any OriginResponseReceiver)?
+  var handle: CurlHandle?
+  private(set) var attempts = 0
+
+  private var head = ResponseHeadReader()
+  private var headIsComplete = false
+  private var isPaused = false
+  private var isReceivePausedByCurl = false
+  private var isSendPausedByCurl = false
+  private(set) var isCancelled = false
+  private var failure: OriginError?
+  private var resumeIsScheduled = false
+
+  /// When the wait for the next byte is over, in the loop's monotonic milliseconds.
+  private(set) var patienceEndsMilliseconds: UInt64 = 0
+  var slot = -1
+
+  init(request: OriginRequest, client: CurlClient, receiver: any OriginResponseReceiver) {
+    self.request = request
+    self.client = client
+    self.receiver = receiver
+  }
+
+  private var endpoint: OriginEndpoint { client.endpoints[request.endpointIndex] }
+
+  func beginAttempt(with handle: CurlHandle) {
+    attempts += 1
+    self.handle = handle
+    head = ResponseHeadReader()
+    headIsComplete = false
+    isReceivePausedByCurl = false
+    isSendPausedByCurl = false
+    failure = nil
+    handle.transfer = self
+    handle.prepare(request)
+    patienceEndsMilliseconds =
+      client.loop.monotonicMilliseconds + UInt64(endpoint.firstByteTimeoutMilliseconds)
+  }
+
+  // MARK: libcurl's callbacks
+
+  func received(headerLine bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+    guard !isCancelled else { return 0 }
+    madeProgress()
+    switch head.read(UnsafeRawBufferPointer(start: bytes, count: count)) {
+    case .more, .trailer: return count
+    case .interim(let status):
+      receiver?.originSentInterim(status: status, fields: head.fields)
+      head.beginNext()
+      return isCancelled ? 0 : count
+    case .final:
+      headIsComplete = true
+      var fields = head.fields
+      fields.removeHopByHop()
+      receiver?.originSentHead(
+        OriginResponseHead(
+          status: head.status, fields: fields, contentLength: head.contentLength,
+          endIsKnown: endIsKnown))
+      return isCancelled ? 0 : count
+    case .broken(let reason):
+      failure = .broken(reason)
+      return 0
+    }
+  }
+
+  private var endIsKnown: Bool {
+    head.isChunked || head.contentLength != nil || head.isHTTP2OrLater || head.status == 204
+      || head.status == 304 || request.method == .head
+  }
+
+  func received(body bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+    guard !isCancelled else { return 0 }
+    if isPaused {
+      isReceivePausedByCurl = true
+      return Int(CURL_WRITEFUNC_PAUSE)
+    }
+    madeProgress()
+    receiver?.originSentBody(UnsafeRawBufferPointer(start: bytes, count: count))
+    return isCancelled ? 0 : count
+  }
+
+  func wantsBody(_ bytes: UnsafeMutablePointer<CChar>?, _ capacity: Int) -> Int {
+    guard !isCancelled, let body = request.body else { return Int(CURL_READFUNC_ABORT) }
+    madeProgress()
+    switch body.source.readBody(
+      into: UnsafeMutableRawBufferPointer(start: bytes, count: capacity))
+    {
+    case .bytes(let count): return count
+    case .end: return 0
+    case .wait:
+      isSendPausedByCurl = true
+      return Int(CURL_READFUNC_PAUSE)
+    case .failed:
+      failure = .requestBodyFailed
+      return Int(CURL_READFUNC_ABORT)
+    }
+  }
+
+  private func madeProgress() {
+    let patience =
+      headIsComplete
+      ? endpoint.stallTimeoutMilliseconds : endpoint.firstByteTimeoutMilliseconds
+    patienceEndsMilliseconds = client.loop.monotonicMilliseconds + UInt64(patience)
+  }
+
+  // MARK: OriginTransfer
+
+  func pause() { isPaused = true }
+
+  func resume() {
+    guard isPaused else { return }
+    isPaused = false
+    if isReceivePausedByCurl { scheduleContinue() }
+  }
+
+  func bodyBecameAvailable() {
+    if isSendPausedByCurl { scheduleContinue() }
+  }
+
+  /// libcurl is told from a fresh turn: it may call back from within, and may not be entered twice.
+  private func scheduleContinue() {
+    guard !resumeIsScheduled else { return }
+    resumeIsScheduled = true
+    client.afterCallbacks { [self] in
+      resumeIsScheduled = false
+      guard let handle, !isCancelled else { return }
+      isReceivePausedByCurl = false
+      isSendPausedByCurl = false
+      madeProgress()
+      client.entered { _ = curl_easy_pause(handle.easy, CURLPAUSE_CONT) }
+    }
+  }
+
+  func cancel() {
+    guard !isCancelled, receiver != nil else { return }
+    isCancelled = true
+    receiver = nil
+    client.cancelled(self)
+  }
+
+  // MARK: The end
+
+  /// Whether the origin is the one who keeps us waiting.
+  var isWaitingForOrigin: Bool { !isReceivePausedByCurl && !isSendPausedByCurl }
+
+  func timeOut() {
+    failure = .timedOut(headIsComplete ? "no progress in the body" : "no answer in time")
+    client.abort(self)
+  }
+
+  /// libcurl's result as ours; nil is success.
+  func outcome(of code: CURLcode) -> OriginError? {
+    if let failure { return failure }
+    switch code {
+    case CURLE_OK: return headIsComplete ? nil : .broken("no answer")
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+      CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION:
+      return .unreachable(String(cString: curl_easy_strerror(code)))
+    case CURLE_OPERATION_TIMEDOUT: return .timedOut("no connection in time")
+    default: return .broken(String(cString: curl_easy_strerror(code)))
+    }
+  }
+
+  /// Whether the request may be sent once more: nothing of an answer came, and either nothing was
+  /// sent or sending twice does no harm (RFC 9110 §9.2.2).
+  func mayRetry(after error: OriginError) -> Bool {
+    guard !isCancelled, !headIsComplete, attempts <= endpoint.retriesMax,
+      request.body?.source.hasBeenRead != true
+    else { return false }
+    switch error {
+    case .unreachable: return true
+    case .broken: return request.method.isIdempotent && head.status == 0
+    case .timedOut, .requestBodyFailed: return false
+    }
+  }
+
+  func finish(_ error: OriginError?) {
+    guard let receiver else { return }
+    self.receiver = nil
+    if let error { receiver.originFailed(error) } else { receiver.originFinished() }
+  }
+}

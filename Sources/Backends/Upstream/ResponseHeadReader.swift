@@ -1,0 +1,130 @@
+public import CachePolicy
+
+/// Reads an origin's header lines as libcurl delivers them, one a call, strictly.
+///
+/// Owns the limits on an origin's header block (interim answers included) and the framing rules of
+/// RFC 9112 §6.3 that libcurl is lenient about. Whatever is ambiguous makes the answer broken.
+struct ResponseHeadReader {
+  enum Outcome: Equatable {
+    case more
+    case interim(status: UInt16)
+    case final
+    /// A line after the final head: a trailer field, which is not merged (RFC 9110 §6.5.1).
+    case trailer
+    case broken(String)
+  }
+
+  static let bytesMax = 64 * 1024
+  static let fieldsMax = 100
+
+  private(set) var status: UInt16 = 0
+  private(set) var fields = Fields()
+  private(set) var contentLength: UInt64?
+  private(set) var isChunked = false
+  private(set) var isHTTP2OrLater = false
+  private var block: [UInt8] = []
+  private var bytesTotal = 0
+  private var isFinal = false
+
+  mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
+    if isFinal { return .trailer }
+    bytesTotal += line.count
+    guard bytesTotal <= ResponseHeadReader.bytesMax else { return .broken("header block too large") }
+    var end = line.count
+    while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
+    let content = UnsafeRawBufferPointer(rebasing: line[0..<end])
+    if status == 0 { return readStatusLine(content) }
+    if content.isEmpty { return finishHead() }
+    return readField(content)
+  }
+
+  private mutating func readStatusLine(_ line: UnsafeRawBufferPointer) -> Outcome {
+    // "HTTP/1.1 200 OK", "HTTP/2 200": libcurl has checked the protocol's name.
+    guard line.count >= 8, let space = line.firstIndex(of: UInt8(ascii: " ")),
+      space + 3 < line.count
+    else { return .broken("malformed status line") }
+    var value: UInt16 = 0
+    for digit in line[(space + 1)...(space + 3)] {
+      guard digit >= 0x30, digit <= 0x39 else { return .broken("malformed status") }
+      value = value * 10 + UInt16(digit - 0x30)
+    }
+    guard value >= 100, value <= 599 || value <= 999 else { return .broken("malformed status") }
+    isHTTP2OrLater = line[5] >= UInt8(ascii: "2")
+    status = value
+    return .more
+  }
+
+  private mutating func readField(_ line: UnsafeRawBufferPointer) -> Outcome {
+    guard fields.count < ResponseHeadReader.fieldsMax else { return .broken("too many fields") }
+    guard line[0] != UInt8(ascii: " "), line[0] != UInt8(ascii: "\t") else {
+      return .broken("folded field line")
+    }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0 else {
+      return .broken("field line without a name")
+    }
+    let name = UnsafeRawBufferPointer(rebasing: line[0..<colon])
+    for byte in name where !isTokenByte(byte) { return .broken("malformed field name") }
+    var start = colon + 1
+    var end = line.count
+    while start < end, line[start] == 0x20 || line[start] == 0x09 { start += 1 }
+    while end > start, line[end - 1] == 0x20 || line[end - 1] == 0x09 { end -= 1 }
+    let value = UnsafeRawBufferPointer(rebasing: line[start..<end])
+    for byte in value where byte == 0 || byte == 0x0D || byte == 0x0A {
+      return .broken("control character in a field")
+    }
+    fields.append(
+      name: Span(_unsafeBytes: name), value: Span(_unsafeBytes: value))
+    return readFraming(value)
+  }
+
+  private mutating func readFraming(_ value: UnsafeRawBufferPointer) -> Outcome {
+    switch fields.lines[fields.count - 1].known {
+    case .contentLength:
+      guard let length = ResponseHeadReader.decimal(value) else {
+        return .broken("malformed Content-Length")
+      }
+      if let earlier = contentLength, earlier != length {
+        return .broken("differing Content-Length")
+      }
+      contentLength = length
+    case .transferEncoding:
+      guard !isChunked, equalsIgnoringCase(Span(_unsafeBytes: value), "chunked") else {
+        return .broken("transfer coding other than chunked")
+      }
+      isChunked = true
+    default: break
+    }
+    return .more
+  }
+
+  private mutating func finishHead() -> Outcome {
+    if status >= 100, status < 200 {
+      guard status != 101 else { return .broken("protocol switch that was not asked for") }
+      return .interim(status: status)
+    }
+    if isChunked, contentLength != nil {
+      return .broken("Content-Length beside Transfer-Encoding")
+    }
+    isFinal = true
+    return .final
+  }
+
+  /// Forgets an interim answer; the limits go on counting.
+  mutating func beginNext() {
+    status = 0
+    fields.removeAll()
+    contentLength = nil
+    isChunked = false
+  }
+
+  /// 1*DIGIT without overflow (RFC 9110 §8.6).
+  static func decimal(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+    guard !bytes.isEmpty, bytes.count <= 18 else { return nil }
+    var value: UInt64 = 0
+    for byte in bytes {
+      guard byte >= 0x30, byte <= 0x39 else { return nil }
+      value = value * 10 + UInt64(byte - 0x30)
+    }
+    return value
+  }
+}
