@@ -1,0 +1,93 @@
+/// How a block of fields is written as lines and read back, and which of its lines end at this
+/// connection.
+///
+/// `parse` reads what `encode` wrote (also a stored head); it is not the parser of what clients
+/// and origins send. Called by the encoders, the record codec and whoever forwards a message.
+extension Fields {
+  /// Appends every line as `Name: value` CR LF.
+  public func encode(into output: inout [UInt8]) {
+    for line in lines {
+      output.append(contentsOf: bytes[line.name])
+      output.append(0x3A)
+      output.append(0x20)
+      output.append(contentsOf: bytes[line.value])
+      output.append(0x0D)
+      output.append(0x0A)
+    }
+  }
+
+  /// The lines that `encode` wrote. A line without a name is left out, and an empty line or the
+  /// end of the span ends the block.
+  public static func parse(wireLines: Span<UInt8>) -> Fields {
+    var fields = Fields()
+    fields.setBlock(wireLines)
+    let count = wireLines.count
+    var lineStart = 0
+    while lineStart < count {
+      var lineEnd = lineStart
+      while lineEnd < count, wireLines[lineEnd] != 0x0A { lineEnd += 1 }
+      let next = lineEnd + 1
+      if lineEnd > lineStart, wireLines[lineEnd - 1] == 0x0D { lineEnd -= 1 }
+      if lineEnd == lineStart { break }
+      var colon = lineStart
+      while colon < lineEnd, wireLines[colon] != 0x3A { colon += 1 }
+      if colon < lineEnd, ASCII.isToken(wireLines.extracting(lineStart..<colon)) {
+        let value = ASCII.trimmed(wireLines, colon + 1..<lineEnd)
+        fields.appendLine(name: lineStart..<colon, value: value)
+      }
+      lineStart = next
+    }
+    return fields
+  }
+
+  /// The indexes, rising, of the lines that must not go beyond this connection: the hop-by-hop
+  /// fields and those that `Connection` names (RFC 9110 §7.6.1).
+  ///
+  /// `Connection` must never name a field meant for all recipients, and a client that names
+  /// Authorization, Cookie, Cache-Control, Host or X-Forwarded-For tries to make the origin see
+  /// another request than the one that was keyed and checked. So a field that the proxy acts on
+  /// (`KnownField`) stays, whatever `Connection` says. Any other field it names goes, and a key or
+  /// a Vary block has to be made from the fields that are left: those are what the origin sees.
+  public func hopByHopLines() -> [Int] {
+    var result: [Int] = []
+    let all = bytes.span
+    for index in lines.indices {
+      if let known = lines[index].known {
+        if known.isHopByHop { result.append(index) }
+      } else if contains(.connection), isNamedByConnection(all.extracting(lines[index].name)) {
+        result.append(index)
+      }
+    }
+    return result
+  }
+
+  /// Drops the lines of `hopByHopLines()`.
+  public mutating func removeHopByHop() {
+    remove(at: hopByHopLines())
+  }
+
+  /// Whether a `Connection` line has this option, in any case: `close`, `upgrade`, a field's name.
+  public func connectionHas(option: StaticString) -> Bool {
+    let all = bytes.span
+    for line in lines where line.known == .connection {
+      let value = all.extracting(line.value)
+      var position = 0
+      while let member = ASCII.nextListMember(value, &position) {
+        if ASCII.equalsIgnoringCase(value.extracting(member), option) { return true }
+      }
+    }
+    return false
+  }
+
+  private func isNamedByConnection(_ name: Span<UInt8>) -> Bool {
+    let all = bytes.span
+    for line in lines where line.known == .connection {
+      let value = all.extracting(line.value)
+      var position = 0
+      while let member = ASCII.nextListMember(value, &position) {
+        if ASCII.equalsIgnoringCase(value.extracting(member), name) { return true }
+      }
+    }
+    return false
+  }
+}
