@@ -37,7 +37,7 @@ final class CurlHandle {
     set(CURLOPT_PIPEWAIT, 1)
     set(CURLOPT_BUFFERSIZE, CurlClient.receiveBufferBytes)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(endpoint.connectTimeoutMilliseconds))
-    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS.rawValue))
+    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     set(CURLOPT_PROTOCOLS_STR, string: "http,https")
     // An empty string switches off the proxies that the environment names.
     set(CURLOPT_PROXY, string: endpoint.proxy ?? "")

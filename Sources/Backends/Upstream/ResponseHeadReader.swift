@@ -1,4 +1,4 @@
-public import CachePolicy
+internal import CachePolicy
 
 /// Reads an origin's header lines as libcurl delivers them, one a call, strictly.
 ///
@@ -63,7 +63,7 @@ struct ResponseHeadReader {
       return .broken("field line without a name")
     }
     let name = UnsafeRawBufferPointer(rebasing: line[0..<colon])
-    for byte in name where !isTokenByte(byte) { return .broken("malformed field name") }
+    for byte in name where !ASCII.isToken(byte) { return .broken("malformed field name") }
     var start = colon + 1
     var end = line.count
     while start < end, line[start] == 0x20 || line[start] == 0x09 { start += 1 }
@@ -88,7 +88,7 @@ struct ResponseHeadReader {
       }
       contentLength = length
     case .transferEncoding:
-      guard !isChunked, equalsIgnoringCase(Span(_unsafeBytes: value), "chunked") else {
+      guard !isChunked, ASCII.equalsIgnoringCase(Span(_unsafeBytes: value), "chunked") else {
         return .broken("transfer coding other than chunked")
       }
       isChunked = true
