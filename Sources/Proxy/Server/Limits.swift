@@ -1,0 +1,113 @@
+/// Every limit of the server, with its default: connections, header blocks, bodies, waits, tables.
+///
+/// One file, so that a reader sees what bounds what. The fields that policies.json may set carry
+/// the same name there (without the unit); `checkRelations()` runs at start and at every reload,
+/// because two limits that are fine alone can contradict each other. Durations are milliseconds,
+/// sizes bytes.
+public struct Limits: Sendable, Equatable {
+  // MARK: Clients
+
+  /// Open client connections of the whole process; one more is answered 503 and closed.
+  public var connections = 10_000
+  /// Method, target and version of one request; longer: 414.
+  public var requestLineBytes = 8 * 1024
+  /// A request's or a response's header block, field lines and their line ends; longer: 431, or
+  /// 502 from an origin. Trailers have the same limit.
+  public var headerBytes = 64 * 1024
+  /// Field lines of one header block; more: 431, or 502 from an origin.
+  public var headerFields = 100
+  /// From a request's first byte to the end of its header block; longer: 408.
+  public var headerTimeoutMilliseconds: Int64 = 10_000
+  /// How long a body may make no progress, in either direction, before its connection is closed.
+  public var bodyStallMilliseconds: Int64 = 30_000
+  /// How long a kept-alive connection may wait for its next request.
+  public var idleMilliseconds: Int64 = 75_000
+  /// At the end of the process: how long running exchanges have to finish.
+  public var drainMilliseconds: Int64 = 10_000
+
+  // MARK: Bodies in memory
+
+  /// How much of a request's body waits in memory for the origin to take it.
+  public var requestBodyBufferBytes = 256 * 1024
+  /// How much of a response waits in memory for a slow client before its source is paused.
+  public var responseBufferBytes = 256 * 1024
+  /// How much of the network's answer is held back while a copy could still take its place.
+  public var rescueHoldBytes = 256 * 1024
+  /// Bodies up to this size lie in the store beside their head; larger ones in chunks.
+  public var inlineBodyBytes = 16 * 1024
+  /// One chunk of a larger body, in memory and in the store.
+  public var bodyChunkBytes = 64 * 1024
+
+  // MARK: Fills and the store
+
+  /// Fills that run at once; a request that would start one more goes to the origin unshared.
+  public var fills = 4_096
+  /// Requests that wait for one fill; one more goes to the origin by itself.
+  public var fillWaiters = 10_000
+  /// Keys remembered as "this answer is not shareable": their requests do not wait for each other.
+  public var hitForPassEntries = 8_192
+  /// How long such a key is remembered.
+  public var hitForPassMilliseconds: Int64 = 120_000
+  /// Bodies on their way to the store; above it an answer is not stored.
+  public var writeQueueBytes = 64 * 1024 * 1024
+  /// A whole cache key: authority, path, query and what the route adds; longer: not stored.
+  public var cacheKeyBytes = 16 * 1024
+
+  // MARK: Origins
+
+  /// Connections to one upstream from one loop.
+  public var upstreamConnections = 256
+  /// Idle connections to all upstreams that one loop keeps for reuse.
+  public var upstreamIdleConnections = 128
+  /// How often a request is tried again at most, whatever `retries` says.
+  public var upstreamRetries = 5
+
+  // MARK: The configuration
+
+  /// The size of policies.json.
+  public var configurationBytes = 16 * 1024 * 1024
+  /// How deep its objects and lists may lie in each other.
+  public var configurationDepth = 64
+
+  public init() {}
+
+  /// What contradicts itself, one sentence each; empty: the limits fit together.
+  ///
+  /// A relation names the fields of policies.json it is about, so that the sentence can be printed
+  /// beside the line that set them.
+  public func checkRelations() -> [ViolatedRelation] {
+    var violated: [ViolatedRelation] = []
+    func require(_ holds: Bool, _ field: String, _ message: String) {
+      if !holds { violated.append(ViolatedRelation(field: field, message: message)) }
+    }
+    require(
+      requestLineBytes <= headerBytes, "requestLineBytes",
+      "must not be larger than limits.headerBytes")
+    require(
+      headerFields * 4 <= headerBytes, "headerFields",
+      "that many fields cannot fit into limits.headerBytes")
+    require(
+      requestLineBytes <= cacheKeyBytes, "requestLineBytes",
+      "must not be larger than a cache key may be (\(cacheKeyBytes) bytes)")
+    require(
+      rescueHoldBytes <= responseBufferBytes, "rescueHoldBytes",
+      "must not be larger than limits.responseBufferBytes: what is held back lies in that buffer")
+    require(
+      inlineBodyBytes <= bodyChunkBytes, "inlineBodyBytes",
+      "must not be larger than a chunk of a body (\(bodyChunkBytes) bytes)")
+    require(
+      bodyChunkBytes <= responseBufferBytes, "responseBufferBytes",
+      "must hold at least one chunk of a body (\(bodyChunkBytes) bytes)")
+    require(
+      headerTimeoutMilliseconds <= idleMilliseconds, "headerTimeout",
+      "must not be longer than limits.idle: the connection would be closed first")
+    return violated
+  }
+
+  /// One relation between limits that does not hold.
+  public struct ViolatedRelation: Sendable, Equatable {
+    /// The field under `limits` that is named first in the sentence.
+    public var field: String
+    public var message: String
+  }
+}
