@@ -24,6 +24,7 @@ public final class EventLoop: @unchecked Sendable {
   private let inbox = Mutex<[@Sendable () -> Void]>([])
   private let thread = Mutex<pthread_t?>(nil)
   let readBuffer: UnsafeMutablePointer<CChar>
+  private var laterWork: [() -> Void] = []
   private var isStopping = false
 
   public init() {
@@ -70,7 +71,16 @@ public final class EventLoop: @unchecked Sendable {
     if wasEmpty { uv_async_send(wakeup) }
   }
 
+  /// Queues work for the loop's next turn, from its own thread.
+  public func later(_ work: @escaping () -> Void) {
+    laterWork.append(work)
+    if laterWork.count == 1 { uv_async_send(wakeup) }
+  }
+
   private func drainInbox() {
+    let postponed = laterWork
+    laterWork = []
+    for work in postponed { work() }
     let queued = inbox.withLock { queue in
       let taken = queue
       queue = []

@@ -140,3 +140,14 @@ public struct SocketAddress: Sendable {
 
 /// Closes a descriptor that no stream has taken over.
 public func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
+
+/// Sends a short last word on a descriptor that no stream has taken over, and closes it. What the
+/// peer has sent is read first, since unread bytes would turn the close into a reset.
+public func sendAndClose(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) {
+  _ = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+  shutdown(descriptor, Int32(SHUT_WR))
+  withUnsafeTemporaryAllocation(byteCount: 8 * 1024, alignment: 16) { buffer in
+    _ = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+  }
+  close(descriptor)
+}

@@ -36,13 +36,15 @@ public final class TCPStream {
   /// Bytes that are queued behind the kernel's own buffer.
   public private(set) var queuedBytes = 0
 
+  /// Of the queued bytes, those that the kernel has not taken yet.
+  public var remainingBytes: Int { Int(uv_stream_get_write_queue_size(stream)) }
+
   /// Takes over an accepted, non-blocking descriptor.
   public init?(loop: EventLoop, descriptor: Int32) {
     self.loop = loop
     handle = .allocate(capacity: 1)
     uv_tcp_init(loop.handle, handle)
     guard uv_tcp_open(handle, descriptor) == 0 else {
-      uv_tcp_nodelay(handle, 1)
       handle.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { handle in
         uv_close(handle) { UnsafeMutableRawPointer($0!).deallocate() }
       }

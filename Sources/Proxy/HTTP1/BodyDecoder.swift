@@ -1,0 +1,154 @@
+internal import CachePolicy
+
+/// Takes a request's body out of its framing, strictly, as the bytes come.
+///
+/// A value without memory of its own: it is fed what was read, hands on slices of it, and says how
+/// much belonged to this body. Chunk extensions and trailer fields are checked and dropped.
+struct BodyDecoder {
+  enum Outcome: Equatable {
+    case more
+    /// The body is whole; the rest of the input belongs to the next request.
+    case complete
+    case refused(RequestRefusal)
+  }
+
+  private enum State {
+    case data(remaining: UInt64)
+    case size(digits: Int, value: UInt64)
+    case sizeExtension(length: Int)
+    case sizeNewline(value: UInt64)
+    case chunkData(remaining: UInt64)
+    case chunkReturn
+    case chunkNewline
+    case trailerStart
+    case trailer(length: Int)
+    case trailerNewline
+    case endNewline
+    case complete
+  }
+
+  /// The longest chunk-size line's extension and the longest trailer section, in bytes.
+  private static let extensionBytesMax = 1024
+  private static let trailerBytesMax = 8 * 1024
+
+  private var state: State
+  private var chunkSize: UInt64 = 0
+  private var trailerBytes = 0
+
+  init(_ framing: RequestHead.Framing) {
+    switch framing {
+    case .none: state = .complete
+    case .length(let length): state = length == 0 ? .complete : .data(remaining: length)
+    case .chunked: state = .size(digits: 0, value: 0)
+    }
+  }
+
+  var isComplete: Bool {
+    if case .complete = state { return true }
+    return false
+  }
+
+  /// Decodes from `input`, hands body bytes to `deliver`, and returns how many bytes were consumed.
+  mutating func decode(
+    _ input: UnsafeRawBufferPointer, deliver: (UnsafeRawBufferPointer) -> Void
+  ) -> (consumed: Int, outcome: Outcome) {
+    var position = 0
+    while position < input.count {
+      switch state {
+      case .complete: return (position, .complete)
+      case .data(let remaining), .chunkData(let remaining):
+        let count = Int(min(UInt64(input.count - position), remaining))
+        deliver(UnsafeRawBufferPointer(rebasing: input[position..<position + count]))
+        position += count
+        advance(by: UInt64(count), of: remaining)
+      default:
+        if let refusal = take(input[position]) { return (position, .refused(refusal)) }
+        position += 1
+      }
+    }
+    return (position, isComplete ? .complete : .more)
+  }
+
+  private mutating func advance(by count: UInt64, of remaining: UInt64) {
+    if case .data = state {
+      state = remaining == count ? .complete : .data(remaining: remaining - count)
+    } else {
+      state = remaining == count ? .chunkReturn : .chunkData(remaining: remaining - count)
+    }
+  }
+
+  /// One byte of the chunked framing (RFC 9112 §7.1); a refusal where it does not belong there.
+  private mutating func take(_ byte: UInt8) -> RequestRefusal? {
+    let malformed = RequestRefusal(400, "malformed chunked body")
+    switch state {
+    case .size(let digits, let value): return takeSize(byte, digits, value)
+    case .sizeExtension(let length):
+      if byte == 0x0D {
+        state = .sizeNewline(value: chunkSize)
+      } else if length >= BodyDecoder.extensionBytesMax || byte < 0x20 && byte != 0x09
+        || byte == 0x7F
+      {
+        return malformed
+      } else {
+        state = .sizeExtension(length: length + 1)
+      }
+    case .sizeNewline(let value):
+      guard byte == 0x0A else { return malformed }
+      state = value == 0 ? .trailerStart : .chunkData(remaining: value)
+    case .chunkReturn:
+      guard byte == 0x0D else { return malformed }
+      state = .chunkNewline
+    case .chunkNewline:
+      guard byte == 0x0A else { return malformed }
+      state = .size(digits: 0, value: 0)
+    case .trailerStart:
+      if byte == 0x0D {
+        state = .endNewline
+      } else {
+        guard ASCII.isToken(byte) else { return malformed }
+        state = .trailer(length: 1)
+      }
+    case .trailer:
+      trailerBytes += 1
+      guard trailerBytes <= BodyDecoder.trailerBytesMax else {
+        return RequestRefusal(431, "trailer section too large")
+      }
+      if byte == 0x0D {
+        state = .trailerNewline
+      } else if byte < 0x20 && byte != 0x09 || byte == 0x7F {
+        return malformed
+      }
+    case .trailerNewline:
+      guard byte == 0x0A else { return malformed }
+      state = .trailerStart
+    case .endNewline:
+      guard byte == 0x0A else { return malformed }
+      state = .complete
+    case .data, .chunkData, .complete: break
+    }
+    return nil
+  }
+
+  private mutating func takeSize(_ byte: UInt8, _ digits: Int, _ value: UInt64) -> RequestRefusal? {
+    let malformed = RequestRefusal(400, "malformed chunk size")
+    if let digit = BodyDecoder.hexValue(byte) {
+      guard digits < 15 else { return malformed }
+      state = .size(digits: digits + 1, value: value << 4 | UInt64(digit))
+      return nil
+    }
+    guard digits > 0 else { return malformed }
+    chunkSize = value
+    switch byte {
+    case 0x0D: state = .sizeNewline(value: value)
+    case 0x3B: state = .sizeExtension(length: 0)
+    default: return malformed
+    }
+    return nil
+  }
+
+  private static func hexValue(_ byte: UInt8) -> UInt8? {
+    if ASCII.isDigit(byte) { return byte - 0x30 }
+    let letter = (byte | 0x20) &- 0x61
+    return letter < 6 ? letter + 10 : nil
+  }
+}

@@ -1,0 +1,69 @@
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
+/// Finds where a message's head ends, across as many reads as it takes, looking at no byte twice.
+///
+/// Refuses early what can never become a head: a line end without CR, a request line or block over
+/// its limit, too many lines.
+struct HeadScanner {
+  enum Outcome: Equatable {
+    case more
+    /// The head takes this many bytes, the empty line included.
+    case complete(Int)
+    case refused(RequestRefusal)
+  }
+
+  private var scanned = 0
+  private var lineStart = 0
+  private var lineCount = 0
+
+  mutating func reset() { self = HeadScanner() }
+
+  /// `bytes` begins with the head and holds everything received of it so far.
+  mutating func scan(_ bytes: UnsafeRawBufferPointer, limits: Limits) -> Outcome {
+    guard let base = bytes.baseAddress else { return .more }
+    while scanned < bytes.count {
+      // SAFETY: the search stays within `bytes`.
+      guard let found = memchr(base + scanned, 0x0A, bytes.count - scanned) else {
+        scanned = bytes.count
+        return checkUnfinished(bytes.count, limits)
+      }
+      let newline = UnsafeRawPointer(found) - base
+      guard newline > lineStart, bytes[newline - 1] == 0x0D else {
+        return .refused(RequestRefusal(400, "line ends without CR"))
+      }
+      scanned = newline + 1
+      if let refusal = check(lineEnd: newline - 1, limits) { return .refused(refusal) }
+      if newline - 1 == lineStart, lineCount > 0 { return .complete(newline + 1) }
+      lineCount += 1
+      lineStart = newline + 1
+    }
+    return .more
+  }
+
+  private func check(lineEnd: Int, _ limits: Limits) -> RequestRefusal? {
+    if lineCount == 0, lineEnd > limits.requestLineBytes {
+      return RequestRefusal(414, "request line too long")
+    }
+    if lineEnd > limits.headerBytes + limits.requestLineBytes {
+      return RequestRefusal(431, "header block too large")
+    }
+    if lineCount > limits.headerFields, lineEnd > lineStart {
+      return RequestRefusal(431, "too many header fields")
+    }
+    return nil
+  }
+
+  private func checkUnfinished(_ count: Int, _ limits: Limits) -> Outcome {
+    if lineCount == 0, count > limits.requestLineBytes + 2 {
+      return .refused(RequestRefusal(414, "request line too long"))
+    }
+    if count > limits.headerBytes + limits.requestLineBytes {
+      return .refused(RequestRefusal(431, "header block too large"))
+    }
+    return .more
+  }
+}

@@ -1,0 +1,83 @@
+/// A growing run of raw bytes in which an answer's head is put together.
+///
+/// Owned by one loop and used again for every answer, so that a hit allocates nothing.
+final class OutputBuffer {
+  private var base: UnsafeMutableRawPointer
+  private var capacity: Int
+  private(set) var count = 0
+
+  init(capacity: Int = 16 * 1024) {
+    self.capacity = capacity
+    base = .allocate(byteCount: capacity, alignment: 16)
+  }
+
+  deinit { base.deallocate() }
+
+  /// What was appended since the last `removeAll`; valid until the next call that changes it.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+  func removeAll() { count = 0 }
+
+  private func reserve(_ extra: Int) {
+    guard count + extra > capacity else { return }
+    var larger = capacity * 2
+    while larger < count + extra { larger *= 2 }
+    let grown = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+    // SAFETY: `count` bytes are initialized in the old memory and fit into the new.
+    grown.copyMemory(from: base, byteCount: count)
+    base.deallocate()
+    base = grown
+    capacity = larger
+  }
+
+  func append(_ text: StaticString) {
+    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+    reserve(bytes.count)
+    // SAFETY: `reserve` made room, and the source is not this buffer's own memory.
+    base.advanced(by: count).copyMemory(from: source, byteCount: bytes.count)
+    count += bytes.count
+  }
+
+  func append(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { append($0) } }
+  func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+
+  func append(_ text: String) {
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+  }
+
+  func append(byte: UInt8) {
+    reserve(1)
+    base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+    count += 1
+  }
+
+  /// A number in decimal, with its sign when negative.
+  func append(decimal value: Int64) {
+    if value < 0 {
+      append(byte: 0x2D)
+    }
+    append(decimal: value.magnitude)
+  }
+
+  func append(decimal value: UInt64) {
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
+      var rest = value
+      var start = 20
+      repeat {
+        start -= 1
+        digits[start] = UInt8(0x30 + rest % 10)
+        rest /= 10
+      } while rest > 0
+      append(UnsafeRawBufferPointer(rebasing: digits[start...]))
+    }
+  }
+
+  func append(hexadecimal value: Int) {
+    append(String(value, radix: 16))
+  }
+}
