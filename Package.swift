@@ -38,6 +38,10 @@ let package = Package(
     .target(
       name: "Support", dependencies: ["CachePolicy", "Backends", "Proxy"], path: "Tests/Support",
       swiftSettings: strict),
+    // Tools of script/bench: the limit that libuv sets, and load that wrk cannot make.
+    .executableTarget(
+      name: "BareServer", dependencies: ["CUV"], path: "Tests/BareServer", swiftSettings: strict),
+    .executableTarget(name: "LoadTool", path: "Tests/LoadTool", swiftSettings: strict),
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: strict),
     .testTarget(

@@ -1,0 +1,323 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with script/bench
+# The rows of script/bench: what is measured, and how it is shown to be what it says.
+# Read by script/bench, whose variables it uses. Every measurement is one line of $results:
+#   ROW CONTENDER VALUE
+# Rows named *.cpu are microseconds of processor time a request.
+
+# record ROW CONTENDER VALUE
+record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$results"; }
+
+port_of() { eval "printf '%s' \"\$port_$1\""; }
+process_of() { eval "printf '%s' \"\$process_$1\""; }
+
+ask_output=$work/body
+
+# ask CONTENDER PATH [CURL-OPTION...]: the body goes to $ask_output; prints the status and the
+# origin's mark.
+ask() {
+  ask_contender=$1
+  ask_path=$2
+  shift 2
+  curl -s --max-time 300 -H "Host: $authority" -o "$ask_output" -D "$work/head" "$@" \
+    "http://127.0.0.1:$(port_of "$ask_contender")$ask_path" ||
+    die "$ask_contender: no whole answer for $ask_path"
+  tr -d '\r' <"$work/head" | awk '
+    NR == 1 { status = $2 }
+    tolower($1) == "x-origin-request:" { mark = $2 }
+    END { print status "/" mark }'
+}
+
+# show_cached CONTENDER PATH: waits until two answers in a row are one answer of the origin.
+show_cached() {
+  [ "$1" != bare ] || return 0
+  previous=$(ask "$1" "$2")
+  for attempt in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    current=$(ask "$1" "$2")
+    case $current in
+    200/?*)
+      if [ "$current" = "$previous" ]; then
+        [ ! -e "$work/origin/files$2" ] || cmp -s "$work/body" "$work/origin/files$2" ||
+          die "$1: other bytes than the origin's for $2"
+        return 0
+      fi
+      ;;
+    *) fail_with_log "$1" "$1: answer $current for $2" ;;
+    esac
+    previous=$current
+    sleep 0.1
+  done
+  fail_with_log "$1" "$1: does not answer $2 from its cache ($attempt attempts)"
+}
+
+# show_passed CONTENDER PATH: two answers in a row are two answers of the origin.
+show_passed() {
+  first_answer=$(ask "$1" "$2")
+  second_answer=$(ask "$1" "$2")
+  case $second_answer in
+  200/?*) ;;
+  *) fail_with_log "$1" "$1: answer $second_answer for $2" ;;
+  esac
+  [ "$first_answer" != "$second_answer" ] || die "$1: answers $2 from a cache"
+}
+
+# measure ROW CONTENDER PATH [WRK-OPTION...]: requests a second and processor time.
+measure() {
+  measure_row=$1
+  measure_contender=$2
+  measure_path=$3
+  shift 3
+  measured=$(process_tree "$(process_of "$measure_contender")")
+  # shellcheck disable=SC2086
+  ticks_before=$(processor_ticks $measured)
+  wrk -t1 -c"$connections" -d"${seconds}s" -H "Host: $authority" "$@" \
+    "http://127.0.0.1:$(port_of "$measure_contender")$measure_path" >"$work/wrk.out" ||
+    die "wrk failed on $measure_contender"
+  # shellcheck disable=SC2086
+  ticks_after=$(processor_ticks $measured)
+  if grep -Eq 'Non-2xx|Socket errors' "$work/wrk.out"; then
+    grep -E 'Non-2xx|Socket errors' "$work/wrk.out" >&2
+    fail_with_log "$measure_contender" "$measure_contender: wrong answers in $measure_row"
+  fi
+  requests=$(awk '/requests in/ { print $1 }' "$work/wrk.out")
+  [ "${requests:-0}" -gt 0 ] || die "$measure_contender: no answers in $measure_row"
+  record "$measure_row" "$measure_contender" \
+    "$(awk '/^Requests\/sec:/ { print $2 }' "$work/wrk.out")"
+  record "$measure_row.cpu" "$measure_contender" "$(
+    awk -v ticks=$((ticks_after - ticks_before)) -v hertz="$(getconf CLK_TCK)" -v n="$requests" \
+      'BEGIN { print ticks / hertz * 1e6 / n }'
+  )"
+}
+
+# path_of ROW
+path_of() {
+  case $1 in
+  hit-*) echo "/${1#hit-}.bin" ;;
+  not-modified) echo /1k.bin ;;
+  pass-1k) echo /pass/1k.bin ;;
+  esac
+}
+
+# has_row_for CONTENDER ROW: the bare server only knows plain answers.
+has_row_for() {
+  case $1/$2 in
+  bare/hit-*) return 0 ;;
+  bare/*) return 1 ;;
+  *) return 0 ;;
+  esac
+}
+
+run_load_row() {
+  row=$1
+  path=$(path_of "$row")
+  for contender in $contenders; do
+    has_row_for "$contender" "$row" || continue
+    case $row in
+    pass-1k) show_passed "$contender" "$path" ;;
+    *) show_cached "$contender" "$path" ;;
+    esac
+  done
+  round=0
+  while [ "$round" -lt "$rounds" ]; do
+    round=$((round + 1))
+    note "$row, round $round of $rounds"
+    for contender in $contenders; do
+      has_row_for "$contender" "$row" || continue
+      if [ "$contender" = bare ]; then
+        run_bare_row "$row"
+      elif [ "$row" = not-modified ]; then
+        etag=$(curl -sI "http://127.0.0.1:$origin_port$path" | tr -d '\r' |
+          awk 'tolower($1) == "etag:" { print $2 }')
+        answer=$(ask "$contender" "$path" -H "If-None-Match: $etag")
+        case $answer in
+        304/*)
+          # wrk waits for a body that a 304 never has (RFC 9110 §15.4.5).
+          if grep -iq '^content-length: *[1-9]' "$work/head"; then
+            [ "$round" -gt 1 ] || note "$contender: wrk cannot read its 304, which has a length"
+            continue
+          fi
+          measure "$row" "$contender" "$path" -H "If-None-Match: $etag"
+          ;;
+        *)
+          [ "$round" -gt 1 ] || note "$contender answers $answer, not 304: left out"
+          ;;
+        esac
+      else
+        measure "$row" "$contender" "$path"
+      fi
+    done
+  done
+}
+
+run_bare_row() {
+  given_port=
+  start_bare "${1#hit-}" "$(wc -c <"$work/origin/files/${1#hit-}.bin")"
+  process_bare=$launched
+  port_bare=$started_port
+  measure "$1" bare /
+  end_process "$process_bare"
+}
+
+# Starts over what was filled before; a copy is known by the origin's mark.
+run_restart_row() {
+  for contender in $contenders; do
+    [ "$contender" != bare ] || continue
+    show_cached "$contender" /1k.bin
+    kept=$(ask "$contender" /1k.bin)
+    restart_kept=true
+    round=0
+    while [ "$round" -lt "$rounds" ]; do
+      round=$((round + 1))
+      # Group commits take their time; what is killed here is not a writer.
+      end_contender "$contender"
+      restart_once restart "$contender" /1k.bin
+      [ "$(ask "$contender" /1k.bin)" = "$kept" ] || restart_kept=false
+    done
+    $restart_kept || note "restart: $contender keeps no copies; its figure is the first answer's"
+  done
+}
+
+# restart_once ROW CONTENDER PATH: from the start of the process to its first whole answer.
+restart_once() {
+  restart_port=$(free_port)
+  started_at=$(date +%s%N)
+  start_contender "$2" "$restart_port"
+  "$load_tool" first --port "$restart_port" --path "$3" --authority "$authority" --seconds 30 \
+    >/dev/null || fail_with_log "$2" "$2 does not answer after its restart"
+  record "$1" "$2" "$((($(date +%s%N) - started_at) / 1000000))"
+}
+
+record_memory() {
+  # shellcheck disable=SC2046
+  record "$1" "$2" "$(own_memory_kib $(process_tree "$(process_of "$2")") | awk '{ print $1 / 1024 }')"
+}
+
+run_idle_connections_row() {
+  for contender in $contenders; do
+    [ "$contender" != bare ] || continue
+    note "memory-10k: $contender"
+    show_cached "$contender" /1k.bin
+    launch idle "$load_core" "$load_tool" idle --port "$(port_of "$contender")" --path /1k.bin \
+      --authority "$authority" --count "$idle_connections" --seconds 600
+    attempt=0
+    until grep -q '^holding ' "$work/idle.out"; do
+      attempt=$((attempt + 1))
+      [ "$attempt" -lt 600 ] || die "$contender: the idle connections do not come up"
+      sleep 0.1
+    done
+    held=$(sed -n 's/^holding //p' "$work/idle.out")
+    [ "$held" = "$idle_connections" ] ||
+      note "memory-10k: $contender holds only $held of $idle_connections connections"
+    record_memory memory-10k "$contender"
+    end_process "$launched"
+  done
+}
+
+# watched ROW CONTENDER COMMAND...: the command's output goes to $work/watched.
+watched() {
+  watched_row=$1
+  watched_contender=$2
+  shift 2
+  : >"$work/watching"
+  watch_peak "$(process_of "$watched_contender")" &
+  watcher=$!
+  "$@" >"$work/watched" 2>&1 || note "$watched_row: $watched_contender: $(cat "$work/watched")"
+  rm -f "$work/watching"
+  wait "$watcher"
+  record "$watched_row" "$watched_contender" "$(awk '{ print $1 / 1024 }' "$work/peak")"
+}
+
+read_fast() {
+  curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
+    "http://127.0.0.1:$(port_of "$1")$2" >"$work/downloaded" || true
+  [ "$(cat "$work/downloaded")" = 1073741824 ] || note "body-1g: $1: $2 came to $(
+    cat "$work/downloaded"
+  ) bytes, not 1 GiB"
+}
+
+read_slowly() {
+  "$load_tool" slow --port "$(port_of "$1")" --path "$2" --authority "$authority" \
+    --bytes-per-second 4194304 --seconds "$slow_seconds"
+}
+
+# The long rows run for Larder, and for nginx where it was asked for by name.
+long_contenders() {
+  for contender in $contenders; do
+    if [ "$contender" = larder ] || { [ "$contender" = nginx ] && is_in nginx "$named"; }; then
+      printf '%s ' "$contender"
+    fi
+  done
+}
+
+run_body_row() {
+  for contender in $(long_contenders); do
+    note "body-1g: $contender"
+    watched body-1g-pass-fast "$contender" read_fast "$contender" /pass/1g.bin
+    watched body-1g-pass-slow "$contender" read_slowly "$contender" /pass/1g.bin
+    watched body-1g-fill-slow "$contender" read_slowly "$contender" /stored-slow.bin
+    watched body-1g-fill-fast "$contender" read_fast "$contender" /stored-fast.bin
+    ask_output=/dev/null
+    mark=$(ask "$contender" /stored-fast.bin)
+    watched body-1g-hit-fast "$contender" read_fast "$contender" /stored-fast.bin
+    watched body-1g-hit-slow "$contender" read_slowly "$contender" /stored-fast.bin
+    [ "$(ask "$contender" /stored-fast.bin)" = "$mark" ] ||
+      note "body-1g: $contender did not store the body"
+    ask_output=$work/body
+  done
+}
+
+# measure_random ROW CONTENDER COUNT: hits spread over the first COUNT keys.
+measure_random() {
+  cat >"$work/random.lua" <<TEXT
+request = function() return wrk.format("GET", "/k/" .. math.random(0, $3 - 1)) end
+TEXT
+  round=0
+  while [ "$round" -lt "$rounds" ]; do
+    round=$((round + 1))
+    measure "$1" "$2" / -s "$work/random.lua"
+  done
+}
+
+fill_keys() {
+  "$load_tool" keys --port "$(port_of "$1")" --authority "$authority" --count "$2" \
+    --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
+    die "$1: filling failed: $(cat "$work/keys.out")"
+  show_cached "$1" "/k/$(($2 - 1))"
+}
+
+run_entries_row() {
+  for contender in $(long_contenders); do
+    note "entries-1m: $contender, 1000 entries"
+    end_contender "$contender"
+    forget_copies "$contender"
+    start_contender "$contender"
+    fill_keys "$contender" 1000
+    measure_random entries-few "$contender" 1000
+    note "entries-1m: $contender, filling $entries entries"
+    fill_keys "$contender" "$entries"
+    measure_random entries-many-few-asked "$contender" 1000
+    measure_random entries-many "$contender" "$entries"
+    record_memory entries-memory "$contender"
+    mark=$(ask "$contender" /k/7)
+    end_contender "$contender"
+    restart_once entries-restart "$contender" /k/7
+    [ "$(ask "$contender" /k/7)" = "$mark" ] || note "entries-1m: $contender lost /k/7 at restart"
+  done
+}
+
+run_rows() {
+  start_origin
+  for contender in $contenders; do
+    if [ "$contender" != bare ]; then
+      start_contender "$contender"
+      if is_in memory-idle "$rows"; then record_memory memory-idle "$contender"; fi
+    fi
+  done
+  # Memory first: pools that load has grown are not what an idle server needs.
+  if is_in memory-10k "$rows"; then run_idle_connections_row; fi
+  for row_name in hit-1k hit-16k hit-64k hit-1m not-modified pass-1k; do
+    if is_in "$row_name" "$rows"; then run_load_row "$row_name"; fi
+  done
+  if is_in restart "$rows"; then run_restart_row; fi
+  if is_in body-1g "$rows"; then run_body_row; fi
+  if is_in entries-1m "$rows"; then run_entries_row; fi
+}
