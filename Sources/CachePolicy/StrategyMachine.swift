@@ -1,0 +1,226 @@
+/// Decides, event by event, what becomes of one request: the six strategies as a value.
+///
+/// An event goes in, an action comes out; no sockets, no clock, no memory of bytes. Made by the
+/// repository for each request that a route takes, and carried out by it and by the exchange.
+/// The table in docs/policies.md ("Strategies") is this file in prose; each of its cells has a test.
+public struct StrategyMachine: Sendable {
+  /// What of the request bears on the decision.
+  public struct Request: Sendable, Equatable {
+    public var method: Method
+    public var directives: RequestDirectives
+    /// It asks for a part (Range): the network's answer is not the whole representation.
+    public var hasRange: Bool
+    /// If-Match, If-Unmodified-Since: for the origin alone to judge (RFC 9110 §13.1).
+    public var hasOriginPrecondition: Bool
+
+    public init(
+      method: Method, directives: RequestDirectives = RequestDirectives(), hasRange: Bool = false,
+      hasOriginPrecondition: Bool = false
+    ) {
+      self.method = method
+      self.directives = directives
+      self.hasRange = hasRange
+      self.hasOriginPrecondition = hasOriginPrecondition
+    }
+  }
+
+  public enum Action: Sendable, Equatable {
+    /// Answer from the copy.
+    case serve(CopyUse)
+    /// Answer from the copy, and have the network replace it in the background.
+    case serveThenRefresh(CopyUse)
+    /// Ask the network; its answer may be stored.
+    case fetch(Fetch)
+    /// Ask the network; its answer is this client's alone and is not stored.
+    case pass(ForwardReason)
+    /// Send the network's answer on.
+    case relay
+    /// Go on waiting for the network.
+    case wait
+    case fail(Failure)
+  }
+
+  /// Why a copy serves.
+  public enum CopyUse: String, Sendable, Equatable {
+    case fresh
+    /// Past its freshness, within stale-while-revalidate (or a client's max-stale).
+    case stale
+    /// The origin confirmed it by 304.
+    case confirmed
+    /// The network failed, and the copy may stand in.
+    case networkFailed
+    /// The network's deadline passed.
+    case deadline
+  }
+
+  public struct Fetch: Sendable, Equatable {
+    /// Whether other requests for the key may share this fetch.
+    public var isShared: Bool
+    /// Whether the copy's validators go along.
+    public var isConditional: Bool
+    /// Whether the answer is held back while the copy could still take its place.
+    public var holdsBack: Bool
+    public var deadlineMilliseconds: Int64?
+    public var reason: ForwardReason
+  }
+
+  /// Why a request goes to the network: the `fwd` words of RFC 9211 §2.2.
+  public enum ForwardReason: String, Sendable, Equatable {
+    case bypass
+    case method
+    case uriMiss = "uri-miss"
+    case request
+    case stale
+  }
+
+  public enum Failure: String, Sendable, Equatable {
+    /// No copy, and the network may not be asked.
+    case notStored = "not-stored"
+    /// The network failed, and a copy is there that must not serve (must-revalidate and its like).
+    case staleForbidden = "stale-forbidden"
+    /// The network failed, and no copy may stand in.
+    case network
+  }
+
+  private let policy: Policy
+  private let request: Request
+  private var copy: CopyState?
+  private var hasDecided = false
+
+  public init(policy: Policy, request: Request) {
+    self.policy = policy
+    self.request = request
+  }
+
+  // MARK: Events
+
+  /// The request is here, and this is the copy that it selects, if there is one.
+  public mutating func requestArrived(copy found: CopyState?) -> Action {
+    // A copy past the route's `keep` is as good as gone.
+    let copy = found?.isPastKeep == true ? nil : found
+    self.copy = copy
+    if let reason = passReason { return .pass(reason) }
+    if request.directives.onlyIfCached { return serveWithoutNetwork(copy) }
+    switch policy.strategy {
+    case .networkOnly: return .pass(.bypass)
+    case .cacheOnly: return cacheOnly(copy)
+    case .cacheFirst: return cacheFirst(copy)
+    case .staleWhileRevalidate: return staleWhileRevalidate(copy)
+    case .networkFirst: return networkFirst(copy)
+    case .networkAndStore:
+      return .fetch(
+        Fetch(
+          isShared: false, isConditional: false, holdsBack: false, deadlineMilliseconds: nil,
+          reason: .bypass))
+    }
+  }
+
+  /// The origin's head is here. `confirmsCopy`: a 304 to our own validators.
+  public mutating func originAnswered(status: UInt16, confirmsCopy: Bool) -> Action {
+    guard !hasDecided else { return .wait }
+    if confirmsCopy {
+      hasDecided = true
+      return .serve(.confirmed)
+    }
+    if status >= 500, mayStandIn {
+      hasDecided = true
+      return .serve(.networkFailed)
+    }
+    return .relay
+  }
+
+  /// The network gave no answer, or broke its answer off before any of it went out.
+  public mutating func originFailed() -> Action {
+    guard !hasDecided else { return .wait }
+    hasDecided = true
+    if mayStandIn { return .serve(.networkFailed) }
+    return .fail(copy?.isStaleForbidden == true ? .staleForbidden : .network)
+  }
+
+  /// The network's time is over and nothing of its answer went out.
+  public mutating func deadlinePassed() -> Action {
+    guard !hasDecided, mayStandIn else { return .wait }
+    hasDecided = true
+    return .serve(.deadline)
+  }
+
+  /// The first byte of the network's answer went out: the copy is out of the game.
+  public mutating func answerBegan() { hasDecided = true }
+
+  /// Whether the copy may stand in for a network that fails.
+  public var mayStandIn: Bool {
+    guard policy.strategy != .networkAndStore, let copy else { return false }
+    return copy.mayServeOnFailure
+  }
+
+  // MARK: The strategies
+
+  /// What never involves the store: unsafe methods, and requests that forbid or do not fit it.
+  private var passReason: ForwardReason? {
+    guard request.method == .get || request.method == .head else { return .method }
+    if policy.strategy == .networkOnly { return .bypass }
+    if request.directives.noStore || request.hasOriginPrecondition { return .request }
+    return nil
+  }
+
+  /// Whether the client asks for more than the policy's freshness: then no stale copy is for it.
+  private var clientInsists: Bool {
+    let directives = request.directives
+    return directives.noCache || directives.maxAgeSeconds != nil
+      || directives.minFreshSeconds != nil
+  }
+
+  private func serveWithoutNetwork(_ copy: CopyState?) -> Action {
+    guard let copy else { return .fail(.notStored) }
+    if copy.isFresh { return .serve(.fresh) }
+    if !clientInsists, copy.isInStaleWhileRevalidate || copy.maxStaleAllows {
+      return .serve(.stale)
+    }
+    return .fail(.notStored)
+  }
+
+  private func cacheOnly(_ copy: CopyState?) -> Action {
+    guard let copy else { return .fail(.notStored) }
+    if copy.isFresh { return .serve(.fresh) }
+    let mayBeStale = copy.isInStaleWhileRevalidate || copy.mayServeOnFailure || copy.maxStaleAllows
+    return mayBeStale && !copy.isError ? .serve(.stale) : .fail(.notStored)
+  }
+
+  private func cacheFirst(_ copy: CopyState?) -> Action {
+    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    if copy.isFresh { return .serve(.fresh) }
+    if clientInsists { return fetch(copy, reason: copy.isFreshForRoute ? .request : .stale) }
+    if copy.isInStaleWhileRevalidate, !copy.isError { return .serveThenRefresh(.stale) }
+    if copy.maxStaleAllows, !copy.isError { return .serve(.stale) }
+    return fetch(copy, reason: .stale)
+  }
+
+  private func staleWhileRevalidate(_ copy: CopyState?) -> Action {
+    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    if copy.isFresh { return .serveThenRefresh(.fresh) }
+    if clientInsists || copy.isStaleForbidden || copy.isError {
+      return fetch(copy, reason: copy.isFreshForRoute ? .request : .stale)
+    }
+    return .serveThenRefresh(.stale)
+  }
+
+  private func networkFirst(_ copy: CopyState?) -> Action {
+    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    let reason: ForwardReason = copy.isFreshForRoute ? .bypass : .stale
+    guard case .fetch(var fetch) = fetch(copy, reason: reason) else { return .wait }
+    // Without a copy that may stand in, a deadline would only turn a late answer into an error.
+    fetch.deadlineMilliseconds = mayStandIn ? policy.deadlineMilliseconds : nil
+    return .fetch(fetch)
+  }
+
+  private func fetch(_ copy: CopyState?, reason: ForwardReason) -> Action {
+    let fillsTheStore = request.method == .get && !request.hasRange
+    return .fetch(
+      Fetch(
+        isShared: fillsTheStore,
+        isConditional: fillsTheStore && copy?.hasValidator == true,
+        holdsBack: mayStandIn,
+        deadlineMilliseconds: nil,
+        reason: reason))
+  }
+}

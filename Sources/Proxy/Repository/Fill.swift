@@ -1,0 +1,269 @@
+internal import Backends
+internal import CachePolicy
+internal import Synchronization
+
+/// One fetch from an origin: takes the answer in, puts it into the store where that is allowed, and
+/// lets any number of readers on any loop follow it as it grows.
+///
+/// It belongs to no client: readers come and go. The loop that began it feeds it; readers read
+/// under its lock and are woken by message. Bytes that the store has taken are read from there, so
+/// that memory holds at most the chunk being filled and what waits for the writer; where nothing is
+/// stored, memory holds a window that the slowest reader moves, and the origin is paused when the
+/// window is full.
+final class Fill: @unchecked Sendable {
+  // @unchecked Sendable: `shared` is behind its lock; the other variables belong to the owner loop.
+
+  /// The head as readers need it. Made once, before the first body byte.
+  final class Head: Sendable {
+    let status: UInt16
+    let fields: Fields
+    /// The status line and the field lines without Content-Length, as they go out.
+    let encoded: [UInt8]
+    let contentLength: UInt64?
+    /// nil: it is being stored.
+    let notStored: NotStoredReason?
+    /// What it varies on, of the request that brought it; nil: on everything.
+    let varyBlock: [UInt8]?
+    /// Whether others than its first client may have it.
+    let isShareable: Bool
+    /// The age at receipt, in milliseconds; nil where the origin gave none.
+    let initialAgeMilliseconds: Int64?
+
+    init(
+      status: UInt16, fields: Fields, encoded: [UInt8], contentLength: UInt64?,
+      notStored: NotStoredReason?, varyBlock: [UInt8]?, isShareable: Bool,
+      initialAgeMilliseconds: Int64?
+    ) {
+      self.status = status
+      self.fields = fields
+      self.encoded = encoded
+      self.contentLength = contentLength
+      self.notStored = notStored
+      self.varyBlock = varyBlock
+      self.isShareable = isShareable
+      self.initialAgeMilliseconds = initialAgeMilliseconds
+    }
+  }
+
+  enum Ending: Equatable {
+    case whole
+    /// The origin confirmed the copy that the fill set out to validate.
+    case confirmed
+    case failed(OriginError)
+    /// The origin confirmed a copy that is no longer there: the whole answer is needed.
+    case copyLost
+  }
+
+  /// What there is to read at an offset.
+  enum Reading {
+    /// Bytes of a chunk in memory, valid while the chunk is held.
+    case bytes(BodyChunk, Range<Int>)
+    /// The chunk is with the store.
+    case stored(index: UInt32, from: Int)
+    case wait
+    case end
+    case failed
+  }
+
+  struct Progress {
+    var head: Head?
+    var ending: Ending?
+    var receivedBytes: Int
+  }
+
+  struct Shared {
+    var head: Head?
+    var ending: Ending?
+    var received = 0
+    /// The chunks in memory; the first has the number `firstChunk`, those before it are with the
+    /// store (or, where nothing is stored, read by everyone).
+    var chunks: [BodyChunk] = []
+    var firstChunk = 0
+    /// Whether full chunks go to the store; else they stay until every reader has passed them.
+    var isStoring = false
+    var waiters: [Waiter] = []
+    /// Where each reader is.
+    var readers: [ObjectIdentifier: Int] = [:]
+    var isPaused = false
+    var isInvalidated = false
+    var uncommittedBytes = 0
+  }
+
+  struct Waiter {
+    let worker: Worker
+    let reader: any FillReader
+  }
+
+  /// Bodies on their way to the writer, a fill: beyond this the origin is paused.
+  static let uncommittedBytesMax = 4 * 1024 * 1024
+
+  let plan: FillPlan
+  let entryID: UInt64
+  let chunkBytes: Int
+  let repository: Repository
+  let shared = Mutex(Shared())
+
+  // Of the owner loop.
+  var transfer: (any OriginTransfer)?
+  var metadata: StoredMetadata?
+  var hasPinned = false
+  var isEnded = false
+
+  init(plan: FillPlan, repository: Repository) {
+    self.plan = plan
+    self.repository = repository
+    entryID = repository.services.store.nextEntryID()
+    chunkBytes = repository.services.chunkBytes
+  }
+
+  deinit {
+    if hasPinned { repository.services.store.unpin(entryID: entryID) }
+  }
+
+  var owner: Worker { repository.worker }
+
+  /// Sends the request; on the owner loop, once.
+  func start(_ request: OriginRequest) {
+    transfer = repository.remote.start(request, receiver: self)
+  }
+
+  // MARK: Readers
+
+  var progress: Progress {
+    shared.withLock { Progress(head: $0.head, ending: $0.ending, receivedBytes: $0.received) }
+  }
+
+  /// Enters a reader at offset 0.
+  func join(_ reader: any FillReader) {
+    shared.withLock { $0.readers[ObjectIdentifier(reader)] = 0 }
+  }
+
+  /// A reader goes. A fill that is not stored and that nobody reads any more is given up.
+  func leave(_ reader: any FillReader) {
+    let isLast = shared.withLock { shared in
+      shared.readers[ObjectIdentifier(reader)] = nil
+      shared.waiters.removeAll { $0.reader === reader }
+      return shared.readers.isEmpty && shared.ending == nil
+    }
+    if isLast { onOwner { $0.giveUpIfDeserted() } }
+    resumeIfDrained()
+  }
+
+  /// Has the reader told, once, of the next progress.
+  func wait(_ reader: any FillReader, on worker: Worker) {
+    shared.withLock { $0.waiters.append(Waiter(worker: worker, reader: reader)) }
+  }
+
+  /// What lies at an offset; where there is nothing yet, the reader is told of the next progress.
+  func read(at offset: Int, for reader: any FillReader, on worker: Worker) -> Reading {
+    shared.withLock { shared in
+      if offset < shared.received {
+        let number = offset / chunkBytes
+        let start = offset - number * chunkBytes
+        if number < shared.firstChunk { return .stored(index: UInt32(number), from: start) }
+        let chunk = shared.chunks[number - shared.firstChunk]
+        return .bytes(chunk, start..<min(shared.received - number * chunkBytes, chunkBytes))
+      }
+      switch shared.ending {
+      case .whole: return .end
+      case .failed, .confirmed, .copyLost: return .failed
+      case nil:
+        shared.waiters.append(Waiter(worker: worker, reader: reader))
+        return .wait
+      }
+    }
+  }
+
+  /// The reader is done with everything before an offset.
+  func advance(_ reader: any FillReader, to offset: Int) {
+    shared.withLock { $0.readers[ObjectIdentifier(reader)] = offset }
+    resumeIfDrained()
+  }
+
+  func resumeIfDrained() {
+    let mayResume = shared.withLock { shared in
+      releaseReadChunks(&shared)
+      guard shared.isPaused, !isOverfull(shared) else { return false }
+      shared.isPaused = false
+      return true
+    }
+    if mayResume { onOwner { $0.transfer?.resume() } }
+  }
+
+  /// Where nothing is stored, lets go of the chunks that every reader has passed.
+  private func releaseReadChunks(_ shared: inout Shared) {
+    guard !shared.isStoring else { return }
+    let slowest = shared.readers.values.min() ?? shared.received
+    while !shared.chunks.isEmpty, (shared.firstChunk + 1) * chunkBytes <= slowest {
+      shared.chunks.removeFirst()
+      shared.firstChunk += 1
+    }
+  }
+
+  func isOverfull(_ shared: Shared) -> Bool {
+    if shared.isStoring { return shared.uncommittedBytes > Fill.uncommittedBytesMax }
+    let slowest = shared.readers.values.min() ?? shared.received
+    return shared.received - slowest > owner.limits.responseBufferBytes
+  }
+
+  func onOwner(_ work: @escaping @Sendable (Fill) -> Void) {
+    if owner.loop.isCurrent {
+      work(self)
+    } else {
+      owner.loop.post { work(self) }
+    }
+  }
+
+  /// Tells everyone who waits, each on their own loop: one message a loop, not one a reader.
+  func wakeWaiters() {
+    let waiters = shared.withLock { shared in
+      let taken = shared.waiters
+      shared.waiters.removeAll()
+      return taken
+    }
+    var elsewhere: [Int: WaiterGroup] = [:]
+    for waiter in waiters {
+      if waiter.worker === owner {
+        waiter.reader.fillProgressed()
+      } else {
+        elsewhere[waiter.worker.index, default: WaiterGroup(worker: waiter.worker)].readers
+          .append(waiter.reader)
+      }
+    }
+    for group in elsewhere.values {
+      group.worker.loop.post { for reader in group.readers { reader.fillProgressed() } }
+    }
+  }
+}
+
+/// Readers of one loop, on their way to it.
+private struct WaiterGroup: @unchecked Sendable {
+  // @unchecked Sendable: the readers are touched on their own worker's loop alone.
+  let worker: Worker
+  var readers: [any FillReader] = []
+
+  init(worker: Worker) { self.worker = worker }
+}
+
+/// Who follows a fill. All calls come on the reader's own loop.
+protocol FillReader: AnyObject {
+  func fillProgressed()
+}
+
+/// What a fill is for: fixed before it starts.
+struct FillPlan: Sendable {
+  /// Its key in the table; nil: it is nobody's to join.
+  var tableKey: StoreKey?
+  var storeKey: StoreKey
+  var wholeKey: [UInt8]
+  var route: RouteContext
+  var method: Method
+  /// The client's fields that the origin was sent: Vary selects by them.
+  var request: Fields
+  var directives: RequestDirectives
+  /// Why its answer is not to be stored, whatever it says; nil: it may be.
+  var notStored: NotStoredReason?
+  /// The copy whose validators went along.
+  var validatedEntryID: UInt64?
+  var requestTimeMilliseconds: Int64
+}

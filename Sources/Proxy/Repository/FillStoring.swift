@@ -1,0 +1,257 @@
+internal import Backends
+internal import CachePolicy
+
+/// The fill's side towards origin and store: takes the answer in on the owner loop, decides once
+/// whether it is stored, and lands the record when the body is whole.
+extension Fill: OriginResponseReceiver {
+  func originSentInterim(status: UInt16, fields: Fields) {}
+
+  func originSentHead(_ answer: OriginResponseHead) {
+    if answer.status == 304, let validated = plan.validatedEntryID {
+      confirm(validated, answer.fields)
+      return
+    }
+    let now = owner.clock.nowMilliseconds
+    var fields = answer.fields
+    if !fields.contains(.date) {
+      var text: [UInt8] = []
+      HTTPDate.format(now / 1000, into: &text)
+      fields.append("Date", String(decoding: text, as: UTF8.self))
+    }
+    let directives = ResponseDirectives(fields)
+    let words = Freshness.originWords(
+      status: answer.status, fields: fields, directives: directives,
+      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
+    let varyBlock = Vary.selectingBlock(
+      response: fields, request: plan.request,
+      ignore: plan.route.policy.ignoreOrigin.contains(.vary))
+    let reason = notStoredReason(answer, fields, directives, words)
+    if reason == nil { metadata = words }
+    let head = Head(
+      status: answer.status, fields: fields,
+      encoded: Fill.encode(status: answer.status, fields),
+      contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
+      isShareable: reason == nil || mayShareError(answer.status, fields, directives),
+      initialAgeMilliseconds: fields.contains(.age) ? words.initialAgeMilliseconds : nil)
+    repository.fillAnswered(self, head)
+    shared.withLock { shared in
+      shared.head = head
+      shared.isStoring = reason == nil
+    }
+    wakeWaiters()
+  }
+
+  private func notStoredReason(
+    _ answer: OriginResponseHead, _ fields: Fields, _ directives: ResponseDirectives,
+    _ words: StoredMetadata
+  ) -> NotStoredReason? {
+    if let reason = plan.notStored { return reason }
+    if let reason = Storability.decide(
+      method: plan.method, request: plan.request, requestDirectives: plan.directives,
+      status: answer.status, response: fields, responseDirectives: directives,
+      policy: plan.route.policy, metadata: words)
+    {
+      return reason
+    }
+    guard answer.endIsKnown else { return .endUnknown }
+    if let length = answer.contentLength, length > plan.route.maxEntrySizeBytes {
+      return .tooLarge
+    }
+    return shared.withLock { $0.isInvalidated } ? .invalidated : nil
+  }
+
+  /// An origin that fails is not asked once more by everyone who waits, unless its words make the
+  /// answer somebody's own.
+  private func mayShareError(
+    _ status: UInt16, _ fields: Fields, _ directives: ResponseDirectives
+  ) -> Bool {
+    status >= 500 && plan.notStored == nil && !directives.isPrivate && !directives.noStore
+      && !fields.contains(.setCookie) && !plan.request.contains(.authorization)
+  }
+
+  /// The status line and the field lines but Content-Length, which the sender of a body adds.
+  static func encode(status: UInt16, _ fields: Fields) -> [UInt8] {
+    var encoded: [UInt8] = []
+    encoded.reserveCapacity(fields.bytes.count + 4 * fields.count + 64)
+    encoded.append(contentsOf: "HTTP/1.1 \(status) \(StatusText.reason(status))\r\n".utf8)
+    for line in fields.lines where line.known != .contentLength {
+      encoded.append(contentsOf: fields.bytes[line.name])
+      encoded.append(0x3A)
+      encoded.append(0x20)
+      encoded.append(contentsOf: fields.bytes[line.value])
+      encoded.append(0x0D)
+      encoded.append(0x0A)
+    }
+    return encoded
+  }
+
+  // MARK: Body
+
+  func originSentBody(_ bytes: UnsafeRawBufferPointer) {
+    repository.count(bytesFromOrigin: bytes.count, route: plan.route)
+    var rest = bytes
+    while !rest.isEmpty {
+      let (taken, full) = shared.withLock { shared in append(rest, &shared) }
+      rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
+      if let full { hand(full.chunk, number: full.number) }
+    }
+    if let length = metadata == nil ? nil : progress.receivedBytes,
+      UInt64(length) > plan.route.maxEntrySizeBytes
+    {
+      stopStoring(.tooLarge)
+    }
+    let mustPause = shared.withLock { shared in
+      guard !shared.isPaused, isOverfull(shared) else { return false }
+      shared.isPaused = true
+      return true
+    }
+    if mustPause { transfer?.pause() }
+    wakeWaiters()
+  }
+
+  /// Appends to the last chunk; gives it back when that fills it and it is to be stored.
+  private func append(
+    _ bytes: UnsafeRawBufferPointer, _ shared: inout Shared
+  ) -> (taken: Int, full: (chunk: BodyChunk, number: Int)?) {
+    if shared.chunks.last?.isFull ?? true {
+      shared.chunks.append(BodyChunk(capacity: nextCapacity(shared, bytes.count)))
+    }
+    let chunk = shared.chunks[shared.chunks.count - 1]
+    let taken = chunk.append(bytes)
+    shared.received += taken
+    guard shared.isStoring, chunk.isFull, chunk.capacity == chunkBytes else { return (taken, nil) }
+    return (taken, (chunk, shared.firstChunk + shared.chunks.count - 1))
+  }
+
+  /// A chunk's whole size, but where the body is known to be shorter.
+  private func nextCapacity(_ shared: Shared, _ arrived: Int) -> Int {
+    guard let length = shared.head?.contentLength, shared.received < Int(clamping: length) else {
+      return chunkBytes
+    }
+    return min(chunkBytes, max(Int(clamping: length) - shared.received, 1))
+  }
+
+  /// Gives a full chunk to the store, which shows it to readers from now on.
+  private func hand(_ chunk: BodyChunk, number: Int) {
+    let store = repository.services.store
+    if !hasPinned {
+      hasPinned = true
+      store.pin(entryID: entryID)
+    }
+    shared.withLock { $0.uncommittedBytes += chunk.count }
+    let refused = store.putChunk(entryID: entryID, index: UInt32(number), chunk: chunk) {
+      [weak self] isCommitted in
+      self?.onOwner { $0.chunkWasWritten(chunk.count, isCommitted: isCommitted) }
+    }
+    if let refused {
+      shared.withLock { $0.uncommittedBytes -= chunk.count }
+      stopStoring(refused)
+      return
+    }
+    shared.withLock { shared in
+      shared.chunks.removeFirst()
+      shared.firstChunk += 1
+    }
+  }
+
+  private func chunkWasWritten(_ byteCount: Int, isCommitted: Bool) {
+    shared.withLock { $0.uncommittedBytes -= byteCount }
+    if !isCommitted { stopStoring(.storeFailed) }
+    resumeIfDrained()
+  }
+
+  /// Goes on without the store: what it has of the body stays readable for those who read it now.
+  func stopStoring(_ reason: NotStoredReason) {
+    guard metadata != nil else { return }
+    metadata = nil
+    shared.withLock { $0.isStoring = false }
+    repository.countNotStored(reason)
+    if hasPinned { repository.services.store.abandon(entryID: entryID) }
+  }
+
+  // MARK: The end
+
+  func originFinished() {
+    land()
+    end(.whole)
+  }
+
+  func originFailed(_ error: OriginError) {
+    stopStoring(.incomplete)
+    end(.failed(error))
+  }
+
+  func end(_ ending: Ending) {
+    guard !isEnded else { return }
+    isEnded = true
+    transfer = nil
+    shared.withLock { $0.ending = ending }
+    if let key = plan.tableKey { repository.services.fillTable.leave(key, self) }
+    repository.fillEnded(self, ending)
+    wakeWaiters()
+  }
+
+  /// Puts the record in: from here on the copy is there for everyone.
+  private func land() {
+    guard var metadata else { return }
+    let (chunks, firstChunk, received, isInvalidated) = shared.withLock {
+      ($0.chunks, $0.firstChunk, $0.received, $0.isInvalidated)
+    }
+    if isInvalidated {
+      stopStoring(.invalidated)
+      return
+    }
+    metadata.entryID = entryID
+    metadata.bodyLength = UInt64(received)
+    let isInline = firstChunk == 0 && received <= owner.limits.inlineBodyBytes
+    var chunkCount = firstChunk
+    if !isInline, let last = chunks.last, last.count > 0 {
+      hand(last, number: firstChunk)
+      chunkCount += 1
+      guard self.metadata != nil else { return }
+    }
+    let record = makeRecord(
+      metadata, inlineBody: isInline ? chunks.map(\.bytes) : nil,
+      chunkCount: isInline ? 0 : UInt32(chunkCount))
+    let refused = withExtendedLifetime(chunks) {
+      repository.services.store.put(record, key: plan.storeKey, mode: .insert)
+    }
+    if let refused { stopStoring(refused) } else { repository.fillLanded(self) }
+  }
+
+  private func makeRecord(
+    _ metadata: StoredMetadata, inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
+  ) -> RecordBuffer {
+    let head = progress.head!
+    return RecordWriter.make(
+      metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
+      varyBlock: head.varyBlock ?? [], fields: head.fields, encodedHead: head.encoded,
+      inlineBody: inlineBody, chunkCount: chunkCount)
+  }
+
+  /// What invalidates the key happened while this fill ran: it must not land.
+  func invalidate() {
+    shared.withLock { $0.isInvalidated = true }
+  }
+
+  /// Nobody reads any more: what is not being stored is given up.
+  func giveUpIfDeserted() {
+    let isDeserted = shared.withLock { shared in
+      shared.readers.isEmpty && shared.ending == nil && (shared.head != nil || plan.notStored != nil)
+        && !shared.isStoring
+    }
+    guard isDeserted, !isEnded else { return }
+    transfer?.cancel()
+    end(.failed(.broken("all clients left")))
+  }
+
+  // MARK: 304
+
+  /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
+  private func confirm(_ validated: UInt64, _ fields: Fields) {
+    let isRefreshed = repository.refresh(
+      validated, of: plan, with: fields, nowMilliseconds: owner.clock.nowMilliseconds)
+    // The transfer is left to end by itself: to cut it would cost its connection.
+    end(isRefreshed ? .confirmed : .copyLost)
+  }
+}

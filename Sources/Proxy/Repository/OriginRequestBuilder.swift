@@ -1,0 +1,99 @@
+internal import Backends
+internal import CachePolicy
+
+/// Makes the request that an origin is sent out of the one that a client sent: what ends here is
+/// left out, and what only we can know is set.
+///
+/// "Nothing that goes to the origin may change a shared answer without being in the key": so Host
+/// is the upstream's own, forwarding fields are made anew, and fields by which frameworks rewrite
+/// a request's address or method are dropped unless the route lets them through.
+enum OriginRequestBuilder {
+  /// The client's fields that go on, in order and case as they came.
+  static func forwardedFields(_ client: Fields, route: RouteContext, forStore: Bool) -> Fields {
+    var fields = client
+    fields.removeHopByHop()
+    fields.remove { name, known in
+      switch known {
+      case .host, .contentLength, .expect, .forwarded, .xForwardedFor, .xForwardedHost,
+        .xForwardedProto:
+        return true
+      case .ifNoneMatch, .ifModifiedSince, .ifRange, .range:
+        return forStore
+      case nil:
+        return rewritesRequest(name) && !isAllowed(name, route)
+      default:
+        return false
+      }
+    }
+    return fields
+  }
+
+  private static func isAllowed(_ name: ArraySlice<UInt8>, _ route: RouteContext) -> Bool {
+    !route.forwardHeaders.isEmpty
+      && route.forwardHeaders.contains(String(decoding: name, as: UTF8.self).lowercased())
+  }
+
+  private static let rewritingPrefixes: [StaticString] = [
+    "x-forwarded-", "x-original-", "x-rewrite-", "x-http-method",
+  ]
+
+  /// Fields that make an origin see another address, host or method than the one that was keyed.
+  private static func rewritesRequest(_ name: ArraySlice<UInt8>) -> Bool {
+    guard name.count > 2, name[name.startIndex] | 0x20 == UInt8(ascii: "x"),
+      name[name.startIndex + 1] == UInt8(ascii: "-")
+    else { return false }
+    for prefix in rewritingPrefixes where name.count >= prefix.utf8CodeUnitCount {
+      if ASCII.equalsIgnoringCase(name.prefix(prefix.utf8CodeUnitCount).span, prefix) {
+        return true
+      }
+    }
+    return ASCII.equalsIgnoringCase(name.span, "x-method-override")
+  }
+
+  /// Adds every line of the fields, and those that are ours to say.
+  static func fill(
+    _ request: OriginRequest, _ fields: Fields, route: RouteContext, authority: ArraySlice<UInt8>,
+    peer: String
+  ) {
+    let host = route.hostToOrigin ?? Array(authority)
+    host.withUnsafeBytes { value in add(request, "Host", value) }
+    fields.bytes.withUnsafeBytes { bytes in
+      for line in fields.lines {
+        request.addField(
+          name: UnsafeRawBufferPointer(rebasing: bytes[line.name]),
+          value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
+      }
+    }
+    request.addField("Via", "1.1 larder")
+    let clientHost = String(decoding: authority, as: UTF8.self)
+    let node = peer.utf8.contains(UInt8(ascii: ":")) ? "\"[\(peer)]\"" : peer
+    let hostPart = clientHost.isEmpty ? "" : ";host=\"\(clientHost)\""
+    request.addField("Forwarded", "for=\(node)\(hostPart);proto=http")
+    request.addField("X-Forwarded-For", peer)
+    request.addField("X-Forwarded-Proto", "http")
+    if !clientHost.isEmpty { request.addField("X-Forwarded-Host", clientHost) }
+  }
+
+  private static func add(
+    _ request: OriginRequest, _ name: StaticString, _ value: UnsafeRawBufferPointer
+  ) {
+    request.addField(
+      name: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount),
+      value: value)
+  }
+
+  /// Path and query as they go on the wire.
+  static func target(
+    basePath: [UInt8], path: [UInt8], query: ArraySlice<UInt8>?
+  ) -> [UInt8] {
+    var target: [UInt8] = []
+    target.reserveCapacity(basePath.count + path.count + (query?.count ?? 0) + 1)
+    target.append(contentsOf: basePath)
+    target.append(contentsOf: path)
+    if let query {
+      target.append(UInt8(ascii: "?"))
+      target.append(contentsOf: query)
+    }
+    return target
+  }
+}

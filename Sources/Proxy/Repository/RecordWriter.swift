@@ -1,0 +1,45 @@
+internal import Backends
+internal import CachePolicy
+
+/// Makes records out of heads: what the store keeps beside a body, and until when it is of use.
+enum RecordWriter {
+  static func make(
+    metadata: StoredMetadata, route: RouteContext, wholeKey: [UInt8], varyBlock: [UInt8],
+    fields: Fields, encodedHead: [UInt8], inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
+  ) -> RecordBuffer {
+    let entityTag = fields.first(.etag) ?? []
+    let lastModified = fields.first(.lastModified) ?? []
+    return wholeKey.withUnsafeBytes { wholeKey in
+      varyBlock.withUnsafeBytes { varyBytes in
+        encodedHead.withUnsafeBytes { head in
+          entityTag.withUnsafeBytes { entityTag in
+            lastModified.withUnsafeBytes { lastModified in
+              RecordBuffer.make(
+                metadata: metadata, routeID: route.identifier, wholeKey: wholeKey,
+                varyBlock: varyBytes, variantHash: Vary.variantHash(varyBlock.span), head: head,
+                entityTag: entityTag, lastModified: lastModified,
+                evictAfterMilliseconds: usefulUntil(metadata, route.policy),
+                keepUntilMilliseconds: route.policy.keepMilliseconds.map {
+                  metadata.responseTimeMilliseconds + $0
+                },
+                inlineBody: inlineBody, chunkCount: chunkCount)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// When the copy's last window ends by the policy of now, in wall clock milliseconds: from then
+  /// on it goes first when space is needed.
+  private static func usefulUntil(_ metadata: StoredMetadata, _ policy: Policy) -> Int64 {
+    let state = Freshness.copyState(
+      of: metadata, policy: policy, request: RequestDirectives(),
+      nowMilliseconds: metadata.responseTimeMilliseconds)
+    let windows = [
+      policy.staleWhileRevalidateMilliseconds ?? metadata.originStaleWhileRevalidateMilliseconds,
+      policy.staleIfErrorMilliseconds ?? metadata.originStaleIfErrorMilliseconds, 0,
+    ]
+    return metadata.responseTimeMilliseconds + max(0, state.ttlMilliseconds) + windows.max()!
+  }
+}
