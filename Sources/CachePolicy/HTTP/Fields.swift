@@ -145,6 +145,13 @@ public struct Fields: Sendable {
     return value(at: index)
   }
 
+  /// Where the first line's value lies in `bytes`; empty where there is no such line.
+  @inlinable
+  public func firstValueRange(of field: KnownField) -> Range<Int> {
+    guard let index = firstIndex(of: field) else { return 0..<0 }
+    return lines[index].value
+  }
+
   /// The values of all lines of this field, in order.
   public func values(of field: KnownField) -> [ArraySlice<UInt8>] {
     guard contains(field) else { return [] }

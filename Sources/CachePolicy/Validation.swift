@@ -1,0 +1,161 @@
+/// Conditional requests in both directions (RFC 9111 §4.3, RFC 9110 §13): a client's conditions
+/// against a copy, our conditions to the origin, and what a 304 changes.
+///
+/// If-Match and If-Unmodified-Since are never evaluated here: they are for the origin
+/// (RFC 9111 §4.3.2). Called by the exchange and by `StrategyMachine`'s executor.
+public enum Validation {
+  /// Whether a client's own conditions are met by this copy, so that it is answered by a 304.
+  ///
+  /// `eTag`, `lastModified` and `date` are the copy's fields, empty where it has none. Only a
+  /// successful answer to GET or HEAD comes into question (RFC 9110 §13.2.1). Allocates nothing.
+  public static func notModified(
+    request: Fields, status: UInt16, eTag: Span<UInt8>, lastModified: Span<UInt8>,
+    date: Span<UInt8>, nowSeconds: Int64
+  ) -> Bool {
+    guard (200..<300).contains(status) else { return false }
+    let all = request.bytes.span
+    if request.contains(.ifNoneMatch) {
+      for line in request.lines where line.known == .ifNoneMatch {
+        let value = all.extracting(line.value)
+        if value.count == 1, value[0] == 0x2A { return true }
+        if EntityTag.list(value, hasWeakly: eTag) { return true }
+      }
+      // If-Modified-Since does not count beside it, met or not (RFC 9110 §13.1.3).
+      return false
+    }
+    let since = all.extracting(request.firstValueRange(of: .ifModifiedSince))
+    // RFC 9111 §4.3.2: without Last-Modified, the Date of the copy stands for it.
+    let changed = lastModified.isEmpty ? date : lastModified
+    guard let sinceSeconds = HTTPDate.parse(since, nowSeconds: nowSeconds),
+      let changedSeconds = HTTPDate.parse(changed, nowSeconds: nowSeconds)
+    else { return false }
+    return changedSeconds <= sinceSeconds
+  }
+
+  /// The same, of a copy whose head has been read.
+  public static func notModified(
+    request: Fields, status: UInt16, stored: Fields, nowSeconds: Int64
+  ) -> Bool {
+    let all = stored.bytes.span
+    return notModified(
+      request: request, status: status,
+      eTag: all.extracting(stored.firstValueRange(of: .eTag)),
+      lastModified: all.extracting(stored.firstValueRange(of: .lastModified)),
+      date: all.extracting(stored.firstValueRange(of: .date)), nowSeconds: nowSeconds)
+  }
+
+  /// Whether a Range is to be honoured: no If-Range, or one that this copy meets by the strong
+  /// comparison (RFC 9110 §13.1.5). A date meets it only to the second, and only where the copy's
+  /// Date is later than its Last-Modified: else it may have changed within that second (§8.8.2.2).
+  public static func ifRangeHolds(request: Fields, stored: Fields, nowSeconds: Int64) -> Bool {
+    guard request.contains(.ifRange) else { return true }
+    let wanted = request.bytes.span.extracting(request.firstValueRange(of: .ifRange))
+    let all = stored.bytes.span
+    if EntityTag(wanted) != nil {
+      return EntityTag.equalStrongly(wanted, all.extracting(stored.firstValueRange(of: .eTag)))
+    }
+    let modified = all.extracting(stored.firstValueRange(of: .lastModified))
+    let date = all.extracting(stored.firstValueRange(of: .date))
+    guard let wantedSeconds = HTTPDate.parse(wanted, nowSeconds: nowSeconds),
+      let modifiedSeconds = HTTPDate.parse(modified, nowSeconds: nowSeconds),
+      let dateSeconds = HTTPDate.parse(date, nowSeconds: nowSeconds)
+    else { return false }
+    return modifiedSeconds == wantedSeconds && dateSeconds > modifiedSeconds
+  }
+
+  /// Whether the request has conditions that only the origin may judge.
+  public static func hasOriginConditions(_ request: Fields) -> Bool {
+    request.contains(.ifMatch) || request.contains(.ifUnmodifiedSince)
+  }
+
+  // MARK: A 304 to a client
+
+  /// The fields of a copy that a 304 to a client carries (RFC 9110 §15.4.5).
+  ///
+  /// Last-Modified only where there is no ETag; no Set-Cookie, which is not a cache's to hand out;
+  /// the rest of the head is in the client's hands already.
+  public static func notModifiedFields(of stored: Fields) -> Fields {
+    var result = Fields()
+    for line in stored.lines {
+      switch line.known {
+      case .cacheControl, .contentLocation, .date, .eTag, .expires, .vary:
+        result.append(line: line, of: stored)
+      case .lastModified where !stored.contains(.eTag): result.append(line: line, of: stored)
+      default: continue
+      }
+    }
+    return result
+  }
+
+  // MARK: Our own conditions
+
+  /// Takes the client's If-None-Match and If-Modified-Since off a request whose answer is to fill
+  /// the store: the origin's 304 would be for the client's copy, and there would be nothing to
+  /// store.
+  public static func removeClientConditions(_ request: inout Fields) {
+    request.remove(.ifNoneMatch)
+    request.remove(.ifModifiedSince)
+  }
+
+  /// Makes a request one that validates this copy (RFC 9111 §4.3.1): its own conditions in place
+  /// of the client's, and of the whole, not of a range. False where the copy has no validator.
+  @discardableResult
+  public static func makeConditional(_ request: inout Fields, stored: Fields) -> Bool {
+    removeClientConditions(&request)
+    request.remove(.ifRange)
+    request.remove(.range)
+    var hasValidator = false
+    let all = stored.bytes.span
+    for (validator, condition) in [
+      (KnownField.eTag, KnownField.ifNoneMatch), (.lastModified, .ifModifiedSince),
+    ] {
+      let value = stored.firstValueRange(of: validator)
+      guard !value.isEmpty else { continue }
+      request.appendKnown(condition, value: all.extracting(value))
+      hasValidator = true
+    }
+    return hasValidator
+  }
+
+  // MARK: A 304 from the origin
+
+  /// Whether the origin's 304 speaks of this copy (RFC 9111 §4.3.4): its validators, where it has
+  /// any, are the copy's.
+  public static func confirms(stored: Fields, notModified: Fields) -> Bool {
+    let (old, new) = (stored.bytes.span, notModified.bytes.span)
+    let newTag = new.extracting(notModified.firstValueRange(of: .eTag))
+    let oldTag = old.extracting(stored.firstValueRange(of: .eTag))
+    if !newTag.isEmpty { return EntityTag.list(newTag, hasWeakly: oldTag) }
+    let newDate = new.extracting(notModified.firstValueRange(of: .lastModified))
+    let oldDate = old.extracting(stored.firstValueRange(of: .lastModified))
+    if oldTag.isEmpty, !newDate.isEmpty, !oldDate.isEmpty { return ASCII.equals(newDate, oldDate) }
+    return true
+  }
+
+  /// The head of a copy after a 304 (RFC 9111 §3.2): each field of the 304 takes the place of all
+  /// lines of its name.
+  ///
+  /// Not taken over: what is for one connection, what describes how the stored bytes are framed
+  /// and coded (Content-Length, Content-Encoding, Content-Range), Age, which is kept as a number,
+  /// and Set-Cookie, which must not come in by this door either.
+  public static func merge(stored: Fields, notModified: Fields) -> Fields {
+    var update = notModified
+    update.removeHopByHop()
+    for field in [
+      KnownField.contentLength, .contentEncoding, .contentRange, .age, .setCookie,
+    ] { update.remove(field) }
+    var result = stored
+    let names = update.bytes.span
+    for line in update.lines { result.remove(named: names.extracting(line.name)) }
+    for line in update.lines { result.append(line: line, of: update) }
+    return result
+  }
+}
+
+extension Fields {
+  /// Adds a line of a known field with the name as the RFCs spell it.
+  public mutating func appendKnown(_ field: KnownField, value: Span<UInt8>) {
+    let name = Array(field.name.utf8)
+    append(name: name.span, value: value)
+  }
+}

@@ -1,0 +1,214 @@
+/// Which copies of one key answer which requests (RFC 9111 §4.1).
+///
+/// A copy carries a block: the request fields that its Vary names, with the values of the request
+/// that brought it. Another request may have the copy where all of them are the same. Values are
+/// compared as combined lists without surrounding whitespace; Accept-Encoding is first brought to
+/// the set of codings it accepts, so that the many spellings of browsers share copies. The request
+/// to compare is the one the origin sees: without hop-by-hop fields. A block may hold credentials
+/// (`Vary: Authorization`) in clear; who keeps it may keep a keyed hash of it instead.
+///
+/// An entry of a block: the name's count (2 bytes, little-endian), the name in lower case, a
+/// kind, the value's count (4 bytes), the value. Entries rise by name and are unique.
+public enum Vary {
+  private enum Kind {
+    static let absent: UInt8 = 0
+    static let text: UInt8 = 1
+    /// The value is one byte: a set of content codings.
+    static let codings: UInt8 = 2
+  }
+
+  /// Whether the response varies by what no request shows (`*`, or a list that cannot be read).
+  public static func isAny(_ response: Fields) -> Bool { names(in: response) == nil }
+
+  /// The block for a copy of this response, or nil for `Vary: *`; empty where nothing varies, or
+  /// where the route overrules `vary`.
+  public static func selectingBlock(
+    response: Fields, request: Fields, ignore: Bool
+  ) -> [UInt8]? {
+    if ignore { return [] }
+    guard let names = names(in: response) else { return nil }
+    var block: [UInt8] = []
+    for name in names {
+      block.append(UInt8(truncatingIfNeeded: name.count))
+      block.append(UInt8(truncatingIfNeeded: name.count >> 8))
+      block += name
+      appendValue(of: name, request, to: &block)
+    }
+    return block
+  }
+
+  /// The names that Vary lists, in lower case, sorted, each once; nil for `*` and for a list with
+  /// something that is no field name.
+  private static func names(in response: Fields) -> [[UInt8]]? {
+    guard response.contains(.vary) else { return [] }
+    let all = response.bytes.span
+    var result: [[UInt8]] = []
+    for line in response.lines where line.known == .vary {
+      let value = all.extracting(line.value)
+      var position = 0
+      while let member = ASCII.nextListMember(value, &position) {
+        let name = value.extracting(member)
+        guard ASCII.isToken(name), name.count <= Int(UInt16.max) else { return nil }
+        if name.count == 1, name[0] == 0x2A { return nil }
+        result.append(name.indices.map { ASCII.lowercased(name[$0]) })
+      }
+    }
+    result.sort { $0.lexicographicallyPrecedes($1) }
+    var unique: [[UInt8]] = []
+    for name in result where unique.last != name { unique.append(name) }
+    return unique
+  }
+
+  private static func appendValue(of name: [UInt8], _ request: Fields, to block: inout [UInt8]) {
+    guard request.firstIndex(named: name.span) != nil else {
+      block += [Kind.absent, 0, 0, 0, 0]
+      return
+    }
+    if KnownField.lookup(name.span) == .acceptEncoding, let codings = codings(request) {
+      block += [Kind.codings, 1, 0, 0, 0, codings]
+      return
+    }
+    var value: [UInt8] = []
+    var start = 0
+    while let index = request.firstIndex(named: name.span, from: start) {
+      if start > 0 { value += [0x2C, 0x20] }
+      value += request.value(at: index)
+      start = index + 1
+    }
+    block.append(Kind.text)
+    for shift in [0, 8, 16, 24] { block.append(UInt8(truncatingIfNeeded: value.count >> shift)) }
+    block += value
+  }
+
+  // MARK: Matching
+
+  /// Whether the request would have made the same block. Allocates nothing; a block that is
+  /// damaged matches nothing.
+  public static func matches(block: Span<UInt8>, request: Fields) -> Bool {
+    var position = 0
+    while position < block.count {
+      guard position + 2 <= block.count else { return false }
+      let nameCount = Int(block[position]) | Int(block[position + 1]) << 8
+      let nameEnd = position + 2 + nameCount
+      guard nameEnd + 5 <= block.count else { return false }
+      var valueCount = 0
+      for offset in 0..<4 { valueCount |= Int(block[nameEnd + 1 + offset]) << (8 * offset) }
+      let valueStart = nameEnd + 5
+      guard valueStart + valueCount <= block.count else { return false }
+      let name = block.extracting(position + 2..<nameEnd)
+      let value = block.extracting(valueStart..<valueStart + valueCount)
+      guard matches(name, kind: block[nameEnd], value, request) else { return false }
+      position = valueStart + valueCount
+    }
+    return true
+  }
+
+  private static func matches(
+    _ name: Span<UInt8>, kind: UInt8, _ value: Span<UInt8>, _ request: Fields
+  ) -> Bool {
+    guard let first = request.firstIndex(named: name) else { return kind == Kind.absent }
+    if KnownField.lookup(name) == .acceptEncoding, let codings = codings(request) {
+      return kind == Kind.codings && value.count == 1 && value[0] == codings
+    }
+    guard kind == Kind.text else { return false }
+    let all = request.bytes.span
+    var offset = 0
+    var next: Int? = first
+    while let index = next {
+      if index != first {
+        guard offset + 2 <= value.count, value[offset] == 0x2C, value[offset + 1] == 0x20 else {
+          return false
+        }
+        offset += 2
+      }
+      let own = all.extracting(request.lines[index].value)
+      guard offset + own.count <= value.count,
+        ASCII.equals(own, value.extracting(offset..<offset + own.count))
+      else { return false }
+      offset += own.count
+      next = request.firstIndex(named: name, from: index + 1)
+    }
+    return offset == value.count
+  }
+
+  /// A number for a block, to find variants by; 0 for the empty block and for no other. Different
+  /// blocks may share it: the blocks themselves are compared.
+  public static func variantHash(_ block: Span<UInt8>) -> UInt64 {
+    if block.isEmpty { return 0 }
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for index in block.indices { hash = (hash ^ UInt64(block[index])) &* 0x0000_0100_0000_01B3 }
+    return hash == 0 ? 1 : hash
+  }
+
+  // MARK: Accept-Encoding
+
+  /// The content codings a request accepts, as a set; nil where it says something that the set
+  /// cannot hold (`*`, a coding not listed here, a weight that cannot be read).
+  ///
+  /// Two requests with the same set accept the same copies: that is what makes sharing safe, and
+  /// weights, which only say what is liked better, may differ. A set of none is a client that
+  /// takes the plain form alone.
+  private static func codings(_ request: Fields) -> UInt8? {
+    let all = request.bytes.span
+    var (accepted, refused): (UInt8, UInt8) = (0, 0)
+    for line in request.lines where line.known == .acceptEncoding {
+      let value = all.extracting(line.value)
+      var position = 0
+      while let member = ASCII.nextListMember(value, &position) {
+        let item = value.extracting(member)
+        var end = 0
+        while end < item.count, item[end] != 0x3B { end += 1 }
+        let name = item.extracting(ASCII.trimmed(item, 0..<end))
+        guard let bit = codingBit(name),
+          let isAccepted = hasWeight(item.extracting(end..<item.count))
+        else { return nil }
+        if isAccepted { accepted |= bit } else { refused |= bit }
+      }
+    }
+    // A client that accepts the plain form by name says no more than one that does not.
+    return accepted & ~refused & ~Coding.identity | refused & Coding.identity
+  }
+
+  private enum Coding {
+    static let gzip: UInt8 = 1
+    static let brotli: UInt8 = 2
+    static let zstandard: UInt8 = 4
+    static let deflate: UInt8 = 8
+    /// In a set: the plain form is refused.
+    static let identity: UInt8 = 128
+  }
+
+  private static func codingBit(_ name: Span<UInt8>) -> UInt8? {
+    switch name.count {
+    case 2: ASCII.equalsIgnoringCase(name, "br") ? Coding.brotli : nil
+    case 4:
+      ASCII.equalsIgnoringCase(name, "gzip")
+        ? Coding.gzip : ASCII.equalsIgnoringCase(name, "zstd") ? Coding.zstandard : nil
+    case 6: ASCII.equalsIgnoringCase(name, "x-gzip") ? Coding.gzip : nil
+    case 7: ASCII.equalsIgnoringCase(name, "deflate") ? Coding.deflate : nil
+    case 8: ASCII.equalsIgnoringCase(name, "identity") ? Coding.identity : nil
+    default: nil
+    }
+  }
+
+  /// Whether the parameters of a coding leave it a weight above 0: nothing, or `;q=` with 0 to 1
+  /// and up to three decimals (RFC 9110 §12.4.2). nil for anything else.
+  private static func hasWeight(_ parameters: Span<UInt8>) -> Bool? {
+    if parameters.isEmpty { return true }
+    let range = ASCII.trimmed(parameters, 1..<parameters.count)
+    let weight = parameters.extracting(range)
+    guard (3...7).contains(weight.count), ASCII.lowercased(weight[0]) == 0x71,
+      weight[1] == 0x3D, weight[2] == 0x30 || weight[2] == 0x31,
+      weight.count < 4 || weight[3] == 0x2E
+    else { return nil }
+    var isZero = weight[2] == 0x30
+    for index in 4..<max(4, weight.count) {
+      guard ASCII.isDigit(weight[index]) else { return nil }
+      if weight[index] != 0x30 {
+        guard weight[2] == 0x30 else { return nil }
+        isZero = false
+      }
+    }
+    return !isZero
+  }
+}

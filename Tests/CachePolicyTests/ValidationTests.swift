@@ -1,0 +1,161 @@
+import CachePolicy
+import Testing
+
+struct ClientConditionTests {
+  private static let copy = [
+    ("ETag", "W/\"a\""), ("Last-Modified", date(noonSeconds - 100)), ("Date", date(noonSeconds)),
+  ]
+
+  @Test(
+    arguments: [
+      ("no condition", [], 200, copy, false),
+      ("the same tag", [("If-None-Match", "W/\"a\"")], 200, copy, true),
+      ("weakly the same", [("If-None-Match", "\"a\"")], 200, copy, true),
+      ("in a list", [("If-None-Match", "\"x\", \"a\"")], 200, copy, true),
+      (
+        "on a second line", [("If-None-Match", "\"x\""), ("If-None-Match", "\"a\"")], 200, copy,
+        true
+      ),
+      ("another", [("If-None-Match", "\"b\"")], 200, copy, false),
+      ("any", [("If-None-Match", "*")], 200, copy, true),
+      ("any, where there is no tag", [("If-None-Match", "*")], 200, [], true),
+      ("no tag to compare", [("If-None-Match", "\"a\"")], 200, [], false),
+      ("an error", [("If-None-Match", "\"a\"")], 404, copy, false),
+      ("not modified since", [("If-Modified-Since", date(noonSeconds - 100))], 200, copy, true),
+      ("since later", [("If-Modified-Since", date(noonSeconds))], 200, copy, true),
+      ("modified since", [("If-Modified-Since", date(noonSeconds - 101))], 200, copy, false),
+      ("since what is no date", [("If-Modified-Since", "x")], 200, copy, false),
+      (
+        "the date does not count beside a tag",
+        [("If-None-Match", "\"b\""), ("If-Modified-Since", date(noonSeconds))], 200, copy, false
+      ),
+      (
+        "Date stands for Last-Modified", [("If-Modified-Since", date(noonSeconds))], 200,
+        [("Date", date(noonSeconds))], true
+      ),
+      (
+        "later than Date", [("If-Modified-Since", date(noonSeconds - 1))], 200,
+        [("Date", date(noonSeconds))], false
+      ),
+      ("nothing to compare", [("If-Modified-Since", date(noonSeconds))], 200, [], false),
+    ] as [(String, [(String, String)], UInt16, [(String, String)], Bool)])
+  func aCopyAnswersAClientsCondition(
+    _ name: String, _ request: [(String, String)], _ status: UInt16, _ stored: [(String, String)],
+    _ holds: Bool
+  ) {
+    let found = Validation.notModified(
+      request: Fields(request), status: status, stored: Fields(stored), nowSeconds: noonSeconds)
+    #expect(found == holds)
+  }
+
+  @Test(
+    arguments: [
+      ("none", nil, "\"a\"", true), ("the same", "\"a\"", "\"a\"", true),
+      ("another", "\"b\"", "\"a\"", false), ("weak", "W/\"a\"", "W/\"a\"", false),
+      ("no tag", "\"a\"", nil, false), ("the date", date(noonSeconds - 100), nil, true),
+      ("a later date", date(noonSeconds - 99), nil, false),
+      ("an earlier date", date(noonSeconds - 101), nil, false), ("neither", "a", "a", false),
+    ] as [(String, String?, String?, Bool)])
+  func aRangeNeedsTheVeryCopy(_ name: String, _ ifRange: String?, _ tag: String?, _ holds: Bool) {
+    let request = Fields(ifRange.map { [("If-Range", $0)] } ?? [])
+    var stored = Fields([
+      ("Last-Modified", date(noonSeconds - 100)), ("Date", date(noonSeconds)),
+    ])
+    if let tag { stored.append("ETag", tag) }
+    let found = Validation.ifRangeHolds(request: request, stored: stored, nowSeconds: noonSeconds)
+    #expect(found == holds)
+  }
+
+  @Test func aDateOfTheSameSecondIsTooWeakForARange() {
+    let stored = Fields([("Last-Modified", date(noonSeconds)), ("Date", date(noonSeconds))])
+    let request = Fields([("If-Range", date(noonSeconds))])
+    #expect(
+      !Validation.ifRangeHolds(request: request, stored: stored, nowSeconds: noonSeconds + 900))
+  }
+
+  @Test func aNotModifiedCarriesWhatGuidesTheClientsCopy() {
+    let stored = Fields([
+      ("Content-Type", "x"), ("Cache-Control", "max-age=1"), ("ETag", "\"a\""),
+      ("Last-Modified", "x"), ("Vary", "accept"), ("Date", "d"), ("Expires", "e"),
+      ("Content-Location", "/x"), ("Set-Cookie", "a=b"), ("Content-Length", "5"), ("X-A", "1"),
+    ])
+    #expect(
+      Validation.notModifiedFields(of: stored)
+        == Fields([
+          ("Cache-Control", "max-age=1"), ("ETag", "\"a\""), ("Vary", "accept"), ("Date", "d"),
+          ("Expires", "e"), ("Content-Location", "/x"),
+        ]))
+    let untagged = Fields([("Last-Modified", "x"), ("X-A", "1")])
+    #expect(Validation.notModifiedFields(of: untagged) == Fields([("Last-Modified", "x")]))
+  }
+}
+
+struct OriginConditionTests {
+  @Test(
+    arguments: [
+      ("both", [("ETag", "\"a\""), ("Last-Modified", "m")], "\"a\"", "m"),
+      ("a tag", [("ETag", "W/\"a\"")], "W/\"a\"", nil),
+      ("a date", [("Last-Modified", "m")], nil, "m"), ("none", [("ETag", "")], nil, nil),
+    ] as [(String, [(String, String)], String?, String?)])
+  func ourConditionsTakeThePlaceOfTheClients(
+    _ name: String, _ stored: [(String, String)], _ tag: String?, _ since: String?
+  ) {
+    var request = Fields([
+      ("If-None-Match", "\"client\""), ("If-Modified-Since", "client"), ("Range", "bytes=0-1"),
+      ("If-Range", "x"), ("Accept", "a"),
+    ])
+    let added = Validation.makeConditional(&request, stored: Fields(stored))
+    #expect(added == (tag != nil || since != nil))
+    #expect(request["If-None-Match"] == tag)
+    #expect(request["If-Modified-Since"] == since)
+    #expect(request["Range"] == nil && request["If-Range"] == nil && request["Accept"] == "a")
+  }
+
+  @Test func aMissGoesOutWithoutTheClientsConditions() {
+    var request = Fields([("If-None-Match", "x"), ("If-Modified-Since", "y"), ("If-Match", "z")])
+    Validation.removeClientConditions(&request)
+    #expect(request == Fields([("If-Match", "z")]))
+    #expect(Validation.hasOriginConditions(request))
+    #expect(Validation.hasOriginConditions(Fields([("If-Unmodified-Since", "x")])))
+    #expect(!Validation.hasOriginConditions(Fields([("If-None-Match", "x")])))
+  }
+
+  @Test(
+    arguments: [
+      ("nothing said", [], [("ETag", "\"a\"")], true),
+      ("the same tag", [("ETag", "\"a\"")], [("ETag", "\"a\"")], true),
+      ("weakly the same", [("ETag", "W/\"a\"")], [("ETag", "\"a\"")], true),
+      ("another tag", [("ETag", "\"b\"")], [("ETag", "\"a\"")], false),
+      ("a tag for a copy without", [("ETag", "\"b\"")], [("Last-Modified", "x")], false),
+      ("the same date", [("Last-Modified", "x")], [("Last-Modified", "x")], true),
+      ("another date", [("Last-Modified", "y")], [("Last-Modified", "x")], false),
+      ("another date beside a tag", [("Last-Modified", "y")], [("ETag", "\"a\"")], true),
+    ] as [(String, [(String, String)], [(String, String)], Bool)])
+  func aNotModifiedSpeaksOfACopyWithItsValidators(
+    _ name: String, _ notModified: [(String, String)], _ stored: [(String, String)], _ does: Bool
+  ) {
+    let found = Validation.confirms(stored: Fields(stored), notModified: Fields(notModified))
+    #expect(found == does)
+  }
+
+  @Test func aNotModifiedUpdatesEveryFieldButThoseOfTheBody() {
+    let stored = Fields([
+      ("Content-Type", "a"), ("Content-Length", "5"), ("Content-Encoding", "gzip"),
+      ("Cache-Control", "max-age=1"), ("x-two", "1"), ("X-Two", "2"), ("X-Kept", "k"),
+      ("Content-Range", "r"),
+    ])
+    let notModified = Fields([
+      ("cache-control", "max-age=9"), ("Content-Length", "0"), ("Content-Encoding", "br"),
+      ("Content-Range", "s"), ("X-TWO", "3"), ("X-New", "n"), ("X-New", "m"), ("Age", "7"),
+      ("Set-Cookie", "a=b"), ("Connection", "x-hop"), ("X-Hop", "1"),
+      ("Transfer-Encoding", "chunked"), ("Content-Type", "b"),
+    ])
+    #expect(
+      Validation.merge(stored: stored, notModified: notModified)
+        == Fields([
+          ("Content-Length", "5"), ("Content-Encoding", "gzip"), ("X-Kept", "k"),
+          ("Content-Range", "r"), ("cache-control", "max-age=9"), ("X-TWO", "3"), ("X-New", "n"),
+          ("X-New", "m"), ("Content-Type", "b"),
+        ]))
+  }
+}
