@@ -34,6 +34,8 @@ struct LMDBError: Error, Equatable {
       || code == MDB_PAGE_NOTFOUND || code == MDB_INCOMPATIBLE || code == MDB_PANIC
       || code == MDB_NOTFOUND
   }
+  /// As `isDamage`, in a file that was whole when it was opened.
+  var isTreeDamage: Bool { code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND }
   var text: String { String(cString: mdb_strerror(code)) }
 
   static func check(_ code: Int32) throws(LMDBError) {

@@ -100,7 +100,8 @@ final class StoreFolder: Sendable {
   /// Reads both meta pages as LMDB 0.9 writes them on 64-bit machines: behind the 16-byte page
   /// header the magic number, the version, two words, two 48-byte trees (the first one's first
   /// field is the page size), the last page's number and the transaction's.
-  private static func newestMeta(_ descriptor: Int32) -> (transactionID: UInt64, endBytes: UInt64)? {
+  private static func newestMeta(_ descriptor: Int32) -> (transactionID: UInt64, endBytes: UInt64)?
+  {
     func meta(at offset: Int) -> (transactionID: UInt64, endBytes: UInt64, pageBytes: UInt64)? {
       var page = [UInt8](repeating: 0, count: 152)
       guard pread(descriptor, &page, page.count, off_t(offset)) == page.count else { return nil }
