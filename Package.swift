@@ -45,7 +45,12 @@ let package = Package(
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: strict),
     .testTarget(
-      name: "BackendsTests", dependencies: ["Backends", "CachePolicy"], swiftSettings: strict),
+      name: "BackendsTests", dependencies: ["Backends", "CachePolicy", "StoreStress"],
+      swiftSettings: strict),
+    // Writes to a store until BackendsTests kills it.
+    .executableTarget(
+      name: "StoreStress", dependencies: ["Backends", "CachePolicy"], path: "Tests/StoreStress",
+      swiftSettings: strict),
     .testTarget(
       name: "ProxyTests", dependencies: ["Proxy", "Backends", "CachePolicy"], swiftSettings: strict),
     .testTarget(

@@ -1,0 +1,377 @@
+/// One write transaction in terms of entries: all rows of an entry change together, or none.
+///
+/// Applies the writes of a batch, one after the other, by the rules of `PendingRecord.applies`.
+/// Rows that do not fit together (damage) are removed where they are met; reading never fails over
+/// them. Made and committed by StoreWriter; Eviction adds the ways to choose what goes.
+internal import CLMDB
+internal import CachePolicy
+
+final class EntryTransaction {
+  let transaction: WriteTransaction
+  let pins: PinTable
+  let purgeFloor: UInt64
+  let variantsMax: Int
+  /// The longest body: one that is nearly as large as the store would empty it first.
+  let chunkedBytesMax: UInt64
+  private var claimed: [UInt64] = []
+  private var routeDeltas: [UInt64: RouteRow] = [:]
+  private var isCommitted = false
+  private(set) var counts = Counts()
+
+  var tables: StoreTables { transaction.tables }
+
+  /// What the transaction did, for the statistics: counted once it is committed.
+  struct Counts {
+    var evicted: UInt64 = 0
+    var expired: UInt64 = 0
+    var variantsDropped: UInt64 = 0
+    var damaged: UInt64 = 0
+    var removed = 0
+    /// About what the removals free.
+    var freedBytes: UInt64 = 0
+  }
+
+  /// Why an entry goes.
+  enum Cause {
+    case replaced, purged, evicted, expired, variantsMax, damaged
+  }
+
+  init(
+    _ environment: LMDBEnvironment, pins: PinTable, purgeFloor: UInt64, variantsMax: Int,
+    chunkedBytesMax: UInt64
+  ) throws(LMDBError) {
+    transaction = try environment.beginWrite()
+    self.pins = pins
+    self.purgeFloor = purgeFloor
+    self.variantsMax = variantsMax
+    self.chunkedBytesMax = chunkedBytesMax
+  }
+
+  deinit {
+    if !isCommitted { pins.rollBack(claimed) }
+  }
+
+  /// Commits; `routes` is brought up to date, and the time of the next removal returned.
+  func commit(
+    routes: inout [UInt64: RouteRow], generation: UInt64
+  ) throws(LMDBError) -> Int64? {
+    var changed = routes
+    for (routeID, delta) in routeDeltas {
+      var row = changed[routeID] ?? RouteRow(entryCount: 0, bytes: 0)
+      row.entryCount += delta.entryCount
+      row.bytes += delta.bytes
+      if row.entryCount <= 0 {
+        changed[routeID] = nil
+        try transaction.delete(tables.routes, routeID.bigEndian)
+      } else {
+        changed[routeID] = row
+        try transaction.put(tables.routes, routeID.bigEndian, value: row)
+      }
+    }
+    let nextKeepUntil = try firstExpiry(.keepUntil)?.timeMilliseconds
+    try transaction.commit()
+    isCommitted = true
+    pins.commit(claimed, generation: generation)
+    routes = changed
+    return nextKeepUntil
+  }
+
+  // MARK: Records
+
+  /// Puts the record in place, if the rules let it; a reason: they did not.
+  func put(
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode
+  ) throws(LMDBError) -> NotStoredReason? {
+    let view = record.view
+    let entryID = view.entryID
+    let rowKey = EntriesKey(key, variantHash: view.variantHash)
+    let current = try undamagedRecord(rowKey)
+    let currentID = current?.entryID
+    let pending = PendingRecord(
+      sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
+    guard entryID >= purgeFloor, pending.applies(over: currentID) else {
+      if mode == .insert && currentID != entryID { try reclaim(entryID) }
+      return .invalidated
+    }
+    if currentID == entryID {
+      let keepsChunks =
+        current?.isInline == view.isInline && current?.chunkCount == view.chunkCount
+        && current?.bodyLength == view.bodyLength
+      return keepsChunks ? try replaceRecord(record, rowKey) : .storeFailed
+    }
+    var chunkBytes: UInt64 = 0
+    if !view.isInline {
+      guard let row = try pendingRow(entryID), row.chunkCount == view.chunkCount,
+        row.chunkBytes == view.bodyLength, row.isOrphan == 0
+      else {
+        // A chunk was lost on the way: half an entry is none.
+        try reclaim(entryID)
+        return .storeFailed
+      }
+      chunkBytes = row.chunkBytes
+      try transaction.delete(tables.pending, entryID.bigEndian)
+    }
+    if let currentID {
+      try removeEntry(currentID, because: .replaced)
+    } else {
+      try makeRoomForVariant(rowKey)
+    }
+    try writeRows(record, rowKey, chunkBytes: chunkBytes)
+    return nil
+  }
+
+  private func replaceRecord(
+    _ record: RecordBuffer, _ rowKey: EntriesKey
+  ) throws(LMDBError) -> NotStoredReason? {
+    let entryID = record.view.entryID
+    guard let old = try orderRow(entryID), old.key == rowKey else { return .storeFailed }
+    try deleteExpiry(of: old, entryID)
+    noteRoute(old, sign: -1)
+    try writeRows(record, rowKey, chunkBytes: old.chunkBytes)
+    return nil
+  }
+
+  private func writeRows(
+    _ record: RecordBuffer, _ rowKey: EntriesKey, chunkBytes: UInt64
+  ) throws(LMDBError) {
+    let view = record.view
+    let entryID = view.entryID
+    let row = OrderRow(
+      key: rowKey, evictAfterMilliseconds: view.evictAfterMilliseconds,
+      keepUntilMilliseconds: view.keepUntilMilliseconds ?? -1, routeID: view.routeID,
+      chunkBytes: chunkBytes, recordBytes: UInt32(record.bytes.count),
+      chunkCount: view.chunkCount)
+    try transaction.put(tables.entries, rowKey, record.bytes)
+    try transaction.put(tables.order, entryID.bigEndian, value: row)
+    for key in expiryKeys(of: row, entryID) {
+      try transaction.put(tables.expiry, key, UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+    noteRoute(row, sign: 1)
+  }
+
+  /// A key may have so many variants; the oldest goes when there comes one more.
+  private func makeRoomForVariant(_ rowKey: EntriesKey) throws(LMDBError) {
+    let cursor = try transaction.cursor(tables.entries)
+    defer { mdb_cursor_close(cursor) }
+    var count = 0
+    var oldest: UInt64?
+    var next: UInt64? = 0
+    while let from = next,
+      let found = try transaction.row(
+        atOrAfter: EntriesKey(rowKey.storeKey, variantHash: from), cursor),
+      let key = EntriesKey(found.key), key.storeKey == rowKey.storeKey
+    {
+      count += 1
+      if let entryID = RecordView(found.value)?.entryID {
+        oldest = min(oldest ?? entryID, entryID)
+      }
+      next = key.variantHash == .max ? nil : key.variantHash + 1
+    }
+    if count >= variantsMax, let oldest { try removeEntry(oldest, because: .variantsMax) }
+  }
+
+  /// Removes all variants of a key.
+  func remove(_ key: StoreKey) throws(LMDBError) {
+    let cursor = try transaction.cursor(tables.entries)
+    defer { mdb_cursor_close(cursor) }
+    while let found = try transaction.row(
+      atOrAfter: EntriesKey(key, variantHash: 0), cursor),
+      let rowKey = EntriesKey(found.key), rowKey.storeKey == key
+    {
+      let entryID = RecordView(found.value)?.entryID
+      try transaction.delete(tables.entries, rowKey)
+      if let entryID, try orderRow(entryID)?.key == rowKey {
+        try removeEntry(entryID, because: .purged)
+      }
+    }
+  }
+
+  /// Removes a record that a reader found damaged, unless it has been replaced meanwhile.
+  func removeDamaged(_ rowKey: EntriesKey) throws(LMDBError) {
+    guard let bytes = try transaction.value(tables.entries, rowKey) else { return }
+    if let view = RecordView(bytes), view.isUndamaged { return }
+    // The damage may be in the ID: only an order row that leads back here counts. Another one is
+    // met by the eviction's hand.
+    let offset = RecordLayout.entryID
+    let entryID =
+      bytes.count >= offset + 8
+      ? UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) : 0
+    try transaction.delete(tables.entries, rowKey)
+    counts.damaged += 1
+    if try orderRow(entryID)?.key == rowKey { try removeEntry(entryID, because: .replaced) }
+  }
+
+  /// Removes an entry of which a reader found a chunk missing or damaged, if that is so.
+  func removeDamaged(_ key: ChunkKey) throws(LMDBError) {
+    guard let row = try orderRow(key.entryID), key.index < row.chunkCount else { return }
+    if let bytes = try transaction.value(tables.chunks, key),
+      ChunkRow.body(bytes, key) != nil
+    {
+      return
+    }
+    try removeEntry(key.entryID, because: .damaged)
+  }
+
+  /// Removes all rows of an entry; its chunks once nobody serves from them.
+  func removeEntry(_ entryID: UInt64, because cause: Cause) throws(LMDBError) {
+    let found = try orderRow(entryID)
+    // A row that cannot be read goes too: whoever walks the order must not meet it again.
+    guard try transaction.delete(tables.order, entryID.bigEndian), let row = found else { return }
+    try deleteExpiry(of: row, entryID)
+    noteRoute(row, sign: -1)
+    if let bytes = try transaction.value(tables.entries, row.key) {
+      let view = RecordView(bytes)
+      if view == nil || view?.entryID == entryID {
+        try transaction.delete(tables.entries, row.key)
+      }
+    }
+    if row.chunkCount > 0 {
+      if pins.claimForDeletion(entryID) {
+        claimed.append(entryID)
+        try deleteChunks(entryID)
+      } else {
+        try transaction.put(
+          tables.pending, entryID.bigEndian,
+          value: PendingRow(chunkBytes: row.chunkBytes, chunkCount: row.chunkCount, isOrphan: 1))
+      }
+    }
+    counts.removed += 1
+    counts.freedBytes += StoreSizes.recordBytes(Int(row.recordBytes)) + row.chunkBytes
+    switch cause {
+    case .evicted: counts.evicted += 1
+    case .expired: counts.expired += 1
+    case .variantsMax: counts.variantsDropped += 1
+    case .damaged: counts.damaged += 1
+    case .replaced, .purged: break
+    }
+  }
+
+  // MARK: Chunks
+
+  /// Stores a body chunk. Chunks come in order; a gap means that one was lost, and the entry with
+  /// it.
+  func put(
+    _ chunk: BodyChunk, _ key: ChunkKey
+  ) throws(LMDBError) -> NotStoredReason? {
+    guard key.entryID >= purgeFloor else {
+      try reclaim(key.entryID)
+      return .invalidated
+    }
+    var row =
+      try pendingRow(key.entryID) ?? PendingRow(chunkBytes: 0, chunkCount: 0, isOrphan: 0)
+    guard row.isOrphan == 0, row.chunkCount == key.index else {
+      try reclaim(key.entryID)
+      return .storeFailed
+    }
+    row.chunkCount += 1
+    row.chunkBytes += UInt64(chunk.count)
+    guard row.chunkBytes <= chunkedBytesMax else {
+      try reclaim(key.entryID)
+      return .tooLarge
+    }
+    try transaction.put(tables.pending, key.entryID.bigEndian, value: row)
+    let target = try transaction.reserve(
+      tables.chunks, key, byteCount: ChunkRow.headerBytes + chunk.count)
+    ChunkRow.write(chunk.bytes, key, into: target)
+    return nil
+  }
+
+  /// Deletes the chunks that no record owns, unless they are pinned.
+  func reclaim(_ entryID: UInt64) throws(LMDBError) {
+    guard var row = try pendingRow(entryID) else { return }
+    guard pins.claimForDeletion(entryID) else {
+      row.isOrphan = 1
+      return try transaction.put(tables.pending, entryID.bigEndian, value: row)
+    }
+    claimed.append(entryID)
+    try deleteChunks(entryID)
+    try transaction.delete(tables.pending, entryID.bigEndian)
+  }
+
+  private func deleteChunks(_ entryID: UInt64) throws(LMDBError) {
+    let cursor = try transaction.cursor(tables.chunks)
+    defer { mdb_cursor_close(cursor) }
+    while let found = try transaction.row(atOrAfter: ChunkKey(entryID, 0), cursor),
+      let key = ChunkKey(found.key), key.entryID == entryID
+    {
+      try LMDBError.check(mdb_cursor_del(cursor, 0))
+    }
+  }
+
+  /// Deletes at most `rowsMax` chunks that a dead process left without a record; false: none left.
+  func reclaimLeftovers(rowsMax: Int) throws(LMDBError) -> Bool {
+    let pending = try transaction.cursor(tables.pending)
+    defer { mdb_cursor_close(pending) }
+    let chunks = try transaction.cursor(tables.chunks)
+    defer { mdb_cursor_close(chunks) }
+    var rows = 0
+    while let first = try transaction.row(atOrAfter: UInt64(0), pending),
+      let word = first.key.row(UInt64.self)
+    {
+      let entryID = UInt64(bigEndian: word)
+      while let found = try transaction.row(atOrAfter: ChunkKey(entryID, 0), chunks),
+        let key = ChunkKey(found.key), key.entryID == entryID
+      {
+        if rows >= rowsMax { return true }
+        try LMDBError.check(mdb_cursor_del(chunks, 0))
+        rows += 1
+      }
+      try transaction.delete(tables.pending, word)
+      rows += 1
+    }
+    return false
+  }
+
+  // MARK: Rows
+
+  func orderRow(_ entryID: UInt64) throws(LMDBError) -> OrderRow? {
+    try transaction.value(tables.order, entryID.bigEndian)?.row(OrderRow.self)
+  }
+
+  private func pendingRow(_ entryID: UInt64) throws(LMDBError) -> PendingRow? {
+    try transaction.value(tables.pending, entryID.bigEndian)?.row(PendingRow.self)
+  }
+
+  /// The record there, if it can be read. Valid until the next write.
+  private func undamagedRecord(_ key: EntriesKey) throws(LMDBError) -> RecordView? {
+    guard let bytes = try transaction.value(tables.entries, key),
+      let view = RecordView(bytes), view.isUndamaged
+    else { return nil }
+    return view
+  }
+
+  private func expiryKeys(of row: OrderRow, _ entryID: UInt64) -> [ExpiryKey] {
+    var keys: [ExpiryKey] = []
+    if row.evictAfterMilliseconds != .max {
+      keys.append(
+        ExpiryKey(
+          .evictAfter, timeMilliseconds: row.evictAfterMilliseconds, entryID: entryID))
+    }
+    if row.keepUntilMilliseconds >= 0 {
+      keys.append(
+        ExpiryKey(.keepUntil, timeMilliseconds: row.keepUntilMilliseconds, entryID: entryID))
+    }
+    return keys
+  }
+
+  private func deleteExpiry(of row: OrderRow, _ entryID: UInt64) throws(LMDBError) {
+    for key in expiryKeys(of: row, entryID) { try transaction.delete(tables.expiry, key) }
+  }
+
+  func firstExpiry(_ kind: ExpiryKey.Kind) throws(LMDBError) -> ExpiryKey? {
+    let cursor = try transaction.cursor(tables.expiry)
+    defer { mdb_cursor_close(cursor) }
+    let from = ExpiryKey(kind, timeMilliseconds: 0, entryID: 0)
+    guard let found = try transaction.row(atOrAfter: from, cursor),
+      let key = ExpiryKey(found.key), key.kind == kind
+    else { return nil }
+    return key
+  }
+
+  private func noteRoute(_ row: OrderRow, sign: Int64) {
+    var delta = routeDeltas[row.routeID] ?? RouteRow(entryCount: 0, bytes: 0)
+    delta.entryCount += sign
+    delta.bytes += sign * Int64(clamping: row.bytes)
+    routeDeltas[row.routeID] = delta
+  }
+}

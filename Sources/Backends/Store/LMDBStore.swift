@@ -1,0 +1,300 @@
+/// The store: stored responses in an LMDB file, written by one thread, read by every event loop.
+///
+/// A put is visible to every reader when it returns, durable a few milliseconds later, and refused
+/// with a reason where it cannot be had; nothing here fails a client. A copy that is damaged, or
+/// whose chunks are, is a miss. Opened once by the proxy; shared by all loops, each with a reader
+/// of its own (`makeReader`). All functions may be called on any thread.
+internal import CLMDB
+public import CachePolicy
+internal import Synchronization
+
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
+public final class LMDBStore: Sendable {
+  public let configuration: StoreConfiguration
+  /// For `StoreKeyHash`: random when the store was made, kept in it.
+  public let keySecret: (UInt64, UInt64)
+  private let queue: WriteQueue
+  private let shared: StoreShared
+  private let pins: PinTable
+  private let marks: VisitedMarks
+  /// Nil once closed.
+  private let environment: Mutex<LMDBEnvironment?>
+
+  private init(
+    _ configuration: StoreConfiguration, _ opened: Opened, clock: Clock,
+    log: @escaping @Sendable (String) -> Void
+  ) {
+    self.configuration = configuration
+    keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
+    queue = WriteQueue(configuration)
+    shared = StoreShared(opened.identity)
+    pins = PinTable()
+    marks = VisitedMarks()
+    environment = Mutex(opened.environment)
+    let writer = StoreWriter(
+      environment: opened.environment, queue: queue, shared: shared, pins: pins, marks: marks,
+      clock: clock, configuration: configuration, log: log)
+    Self.start(WriterBox(writer, queue))
+  }
+
+  deinit { close() }
+
+  /// Opens the store in `configuration.path`, or makes an empty one.
+  ///
+  /// A damaged or foreign file is set aside with a message to `log`, which the writer thread calls
+  /// too. Chunks that a killed process left without a record are deleted before this returns.
+  /// Throws where the folder cannot be made, read or locked.
+  public static func open(
+    _ configuration: StoreConfiguration, clock: Clock,
+    log: @escaping @Sendable (String) -> Void
+  ) throws(StoreError) -> LMDBStore {
+    storeInvariant(configuration.maxSizeBytes >= 256 * 1024, "maxSizeBytes is at least 256 KiB")
+    storeInvariant(configuration.chunkBytes > 0, "chunkBytes is positive")
+    let folder = try StoreFolder(path: configuration.path)
+    // The second round opens an empty file: what fails then is no damage.
+    for _ in 0..<2 {
+      if let opened = try openFile(configuration, folder, log) {
+        return LMDBStore(configuration, opened, clock: clock, log: log)
+      }
+    }
+    throw .cannotOpen(path: configuration.path, reason: "an empty store is refused as damaged")
+  }
+
+  private struct Opened {
+    var environment: LMDBEnvironment
+    var identity: StoreIdentity
+  }
+
+  /// Nil: the file was set aside.
+  private static func openFile(
+    _ configuration: StoreConfiguration, _ folder: StoreFolder, _ log: (String) -> Void
+  ) throws(StoreError) -> Opened? {
+    // Room for deleting in a full store, and for one whose size was larger once: pages that are
+    // freed can be used two transactions later.
+    let headroomBytes: UInt64 = 64 * 1024 * 1024
+    var mapSizeBytes =
+      configuration.mapSizeBytesForTests
+      ?? configuration.maxSizeBytes + configuration.maxSizeBytes / 4 + headroomBytes
+    switch try folder.inspect() {
+    case .absent: break
+    case .usable(let endBytes):
+      if configuration.mapSizeBytesForTests == nil {
+        mapSizeBytes = max(mapSizeBytes, endBytes + headroomBytes)
+      }
+    case .damaged(let reason):
+      try folder.setAside(because: reason, log: log)
+    }
+    let damage: String
+    do {
+      let environment = try LMDBEnvironment(
+        folder: folder, mapSizeBytes: mapSizeBytes / 65_536 * 65_536,
+        readersMax: configuration.readersMax)
+      let identity = try StoreSchema.open(environment)
+      environment.keepFileLongEnough()
+      try reclaimLeftovers(environment, floor: identity.purgeFloor)
+      return Opened(environment: environment, identity: identity)
+    } catch StoreSchema.Failure.notOurs(let reason) {
+      damage = reason
+    } catch StoreSchema.Failure.lmdb(let error) {
+      throw .cannotOpen(path: configuration.path, reason: error.text)
+    } catch let error as LMDBError {
+      guard error.isDamage else {
+        throw .cannotOpen(path: configuration.path, reason: error.text)
+      }
+      damage = "LMDB says: \(error.text)"
+    } catch {
+      fatalError("store: an error of a third kind: \(error)")
+    }
+    try folder.setAside(because: damage, log: log)
+    return nil
+  }
+
+  private static func reclaimLeftovers(
+    _ environment: LMDBEnvironment, floor: UInt64
+  ) throws(LMDBError) {
+    let noPins = PinTable()
+    var noRoutes: [UInt64: RouteRow] = [:]
+    var hasMore = true
+    while hasMore {
+      let changes = try EntryTransaction(
+        environment, pins: noPins, purgeFloor: floor, variantsMax: .max, chunkedBytesMax: .max)
+      hasMore = try changes.reclaimLeftovers(rowsMax: 4096)
+      _ = try changes.commit(routes: &noRoutes, generation: 1)
+    }
+  }
+
+  // MARK: Reading
+
+  /// A reader for one event loop's thread. Throws when the store is closed or has too many.
+  public func makeReader() throws(StoreError) -> StoreReader {
+    guard let environment = environment.withLock({ $0 }) else {
+      throw .closed(path: configuration.path)
+    }
+    do {
+      return try StoreReader(environment, queue, shared)
+    } catch {
+      throw .cannotOpen(path: configuration.path, reason: "reader: \(error.text)")
+    }
+  }
+
+  /// Notes that an entry was served: it stays longer than one that was not. Costs a load.
+  public func markUsed(entryID: UInt64) { marks.mark(entryID) }
+
+  /// Keeps an entry's chunks while its body is served across loop turns. Called within the turn
+  /// that found the record; false: the chunks are gone already, and the copy is a miss.
+  public func pin(entryID: UInt64) -> Bool { pins.pin(entryID) }
+
+  /// Ends a `pin` that returned true.
+  public func unpin(entryID: UInt64) {
+    if pins.unpin(entryID) { queue.append(.reclaim(entryID: entryID)) }
+  }
+
+  // MARK: Writing
+
+  /// An ID for a new entry: larger than all before, those of earlier processes included.
+  public func nextEntryID() -> UInt64 {
+    shared.nextEntryID.wrappingAdd(1, ordering: .relaxed).newValue
+  }
+
+  /// Puts a record where every reader finds it at once; durable after the next commit. The chunks
+  /// of a body that is not inline were put before. Nil: accepted.
+  ///
+  /// `.insert` replaces the variant at (key, variant hash) unless a newer entry is there;
+  /// `.refresh` only if the entry there has the same ID, and keeps its chunks.
+  public func put(
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode
+  ) -> NotStoredReason? {
+    if record.view.entryID < shared.purgeFloor.load(ordering: .sequentiallyConsistent) {
+      return counted(.invalidated)
+    }
+    return counted(queue.put(record, key: key, mode: mode))
+  }
+
+  /// Puts the next chunk of a body: they come in order from 0, before their record. The chunk's
+  /// bytes do not change any more. `onCommitted` is called on the writer thread, once, if the chunk
+  /// was accepted (nil): with false where the store failed it, and then the entry is lost.
+  public func putChunk(
+    entryID: UInt64, index: UInt32, chunk: BodyChunk,
+    onCommitted: (@Sendable (Bool) -> Void)? = nil
+  ) -> NotStoredReason? {
+    counted(queue.put(chunk, entryID: entryID, index: index, onCommitted: onCommitted))
+  }
+
+  /// Ends a fill that went wrong: its chunks go.
+  public func abandon(entryID: UInt64) { queue.abandon(entryID: entryID) }
+
+  /// Removes all variants of a key, visible at once.
+  public func remove(key: StoreKey) { queue.remove(key) }
+
+  /// Removes all entries whose ID was given before now, visible at once: also those that are still
+  /// being filled, whose records are refused as `invalidated`. The space comes back in the
+  /// background.
+  public func removeEverything() {
+    let floor = shared.nextEntryID.load(ordering: .sequentiallyConsistent) + 1
+    // Two purges at once: the later floor holds.
+    _ = shared.purgeFloor.max(floor, ordering: .sequentiallyConsistent)
+    queue.append(
+      .purge(floor: shared.purgeFloor.load(ordering: .sequentiallyConsistent)))
+  }
+
+  private func counted(_ reason: NotStoredReason?) -> NotStoredReason? {
+    if let reason { shared.countNotStored(reason) }
+    return reason
+  }
+
+  // MARK: Running
+
+  public func statistics() -> StoreStatistics {
+    let queuedBytes = UInt64(queue.bytes)
+    return shared.report.withLock { report in
+      var statistics = StoreStatistics()
+      statistics.entries = report.entryCount
+      statistics.bytes = report.usedBytes
+      statistics.maxBytes = configuration.maxSizeBytes
+      statistics.queuedBytes = queuedBytes
+      statistics.evicted = report.counts.evicted
+      statistics.expired = report.counts.expired
+      statistics.variantsDropped = report.counts.variantsDropped
+      statistics.damaged = report.counts.damaged
+      statistics.notStored = report.notStored
+      statistics.entriesByRoute = report.routes.mapValues { UInt64(clamping: $0.entryCount) }
+      statistics.state = report.state
+      return statistics
+    }
+  }
+
+  /// Waits until every write so far is committed or has failed. Blocks: not for event loops.
+  public func flush() { queue.flush() }
+
+  /// Removes what has had its time and what was purged, now, and waits for it. Blocks; for tests
+  /// and tools: the writer does the same at its leisure.
+  public func sweep() {
+    queue.append(.sweep)
+    queue.flush()
+  }
+
+  /// Commits what is queued, ends the writer and closes the file, the latter once the last reader
+  /// is gone too. Later writes are refused as `storeFailed`. Idempotent. Blocks.
+  public func close() {
+    queue.stop()
+    queue.waitUntilStopped()
+    environment.withLock { $0 = nil }
+  }
+
+  // MARK: The thread
+
+  /// Carries the writer into its thread, which alone uses it from then on.
+  private final class WriterBox: @unchecked Sendable {
+    // @unchecked Sendable: handed over once, by `start`, and not kept.
+    private var writer: StoreWriter?
+    private let queue: WriteQueue
+
+    init(_ writer: StoreWriter, _ queue: WriteQueue) {
+      self.writer = writer
+      self.queue = queue
+    }
+
+    func run() {
+      writer?.run()
+      // The environment is closed before anybody hears that the writer has ended.
+      writer = nil
+      queue.markStopped()
+    }
+  }
+
+  private static func start(_ box: WriterBox) {
+    #if canImport(Glibc)
+      var thread = pthread_t()
+    #else
+      var thread: pthread_t?
+    #endif
+    // Signals are the main thread's: block them all here while the thread inherits the mask.
+    var all = sigset_t()
+    var previous = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &previous)
+    let argument = Unmanaged.passRetained(box).toOpaque()
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        #if canImport(Glibc)
+          guard let argument else { return nil }
+        #endif
+        // SAFETY: retained by `start` for this one take.
+        Unmanaged<WriterBox>.fromOpaque(argument).takeRetainedValue().run()
+        return nil
+      }, argument)
+    pthread_sigmask(SIG_SETMASK, &previous, nil)
+    storeInvariant(code == 0, "the writer's thread starts")
+    #if canImport(Glibc)
+      pthread_detach(thread)
+    #else
+      if let thread { pthread_detach(thread) }
+    #endif
+  }
+}

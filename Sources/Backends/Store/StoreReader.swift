@@ -1,0 +1,289 @@
+/// One event loop's way into the store: a read transaction that is renewed for a turn and reset at
+/// its end, and a cursor.
+///
+/// Looks first at what is not committed yet (the overlay), then in the map; compares the whole key,
+/// verifies checksums, and reports damage to the writer. What it returns is valid until `end()`.
+/// Allocates nothing while the overlay is empty. Used by one thread at a time.
+internal import CLMDB
+public import CachePolicy
+internal import Synchronization
+
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
+public final class StoreReader {
+  private let environment: LMDBEnvironment
+  private let queue: WriteQueue
+  private let shared: StoreShared
+  private let transaction: OpaquePointer
+  private let cursor: OpaquePointer
+  private let slot = SnapshotSlot()
+  private let verified = VerifiedTable()
+  private var isWithinTurn = false
+  /// The snapshot could not be had: everything is a miss until the next turn.
+  private var hasSnapshot = false
+  private var purgeFloor: UInt64 = 0
+  /// Overlay objects whose memory was handed out in this turn.
+  private var retained: [AnyObject] = []
+
+  // The search that `nextRecord` goes on with.
+  private var key = StoreKey(high: 0, low: 0)
+  private var wholeKey = UnsafeRawBufferPointer(start: nil, count: 0)
+  private var pending: PendingKey?
+  private var pendingIndex = 0
+  private var cursorState = CursorState.end
+  private enum CursorState { case start, within, end }
+
+  init(
+    _ environment: LMDBEnvironment, _ queue: WriteQueue, _ shared: StoreShared
+  ) throws(LMDBError) {
+    var begun: OpaquePointer?
+    try LMDBError.check(mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &begun))
+    guard let begun else { throw LMDBError(code: ENOMEM) }
+    var opened: OpaquePointer?
+    let code = mdb_cursor_open(begun, environment.tables.entries, &opened)
+    guard code == MDB_SUCCESS, let opened else {
+      mdb_txn_abort(begun)
+      throw LMDBError(code: code)
+    }
+    mdb_txn_reset(begun)
+    transaction = begun
+    cursor = opened
+    self.environment = environment
+    self.queue = queue
+    self.shared = shared
+    retained.reserveCapacity(16)
+    queue.register(slot)
+  }
+
+  deinit {
+    queue.unregister(slot)
+    mdb_cursor_close(cursor)
+    mdb_txn_abort(transaction)
+  }
+
+  // MARK: The turn
+
+  /// Begins a turn: what is committed now, and what is pending, can be found until `end()`.
+  public func begin() {
+    storeInvariant(!isWithinTurn, "begin() follows end()")
+    isWithinTurn = true
+    // The slot is published before the snapshot is taken: from then on the overlay keeps what this
+    // generation lacks (WriteQueue.oldestGeneration has the other half). A snapshot that is newer
+    // than the slot says does no harm: pending writes are replayed to the same result.
+    slot.generation.store(
+      shared.generation.load(ordering: .sequentiallyConsistent),
+      ordering: .sequentiallyConsistent)
+    atomicMemoryFence(ordering: .sequentiallyConsistent)
+    hasSnapshot = mdb_txn_renew(transaction) == MDB_SUCCESS
+    if hasSnapshot && mdb_cursor_renew(transaction, cursor) != MDB_SUCCESS {
+      mdb_txn_reset(transaction)
+      hasSnapshot = false
+    }
+  }
+
+  /// Ends the turn: all views and buffers that it returned are invalid.
+  public func end() {
+    storeInvariant(isWithinTurn, "end() follows begin()")
+    if hasSnapshot { mdb_txn_reset(transaction) }
+    hasSnapshot = false
+    isWithinTurn = false
+    slot.generation.store(SnapshotSlot.idle, ordering: .sequentiallyConsistent)
+    pending = nil
+    cursorState = .end
+    if !retained.isEmpty { retained.removeAll(keepingCapacity: true) }
+  }
+
+  // MARK: Records
+
+  /// The first variant stored under this key, in no certain order. `wholeKey` is kept valid until
+  /// the last `nextRecord`.
+  public func firstRecord(
+    _ key: StoreKey, wholeKey: UnsafeRawBufferPointer
+  ) -> RecordView? {
+    storeInvariant(isWithinTurn, "reading is between begin() and end()")
+    guard hasSnapshot else { return nil }
+    self.key = key
+    self.wholeKey = wholeKey
+    purgeFloor = shared.purgeFloor.load(ordering: .sequentiallyConsistent)
+    pendingIndex = 0
+    cursorState = .start
+    if queue.overlayCount.load(ordering: .sequentiallyConsistent) != 0 {
+      pending = queue.pending(key)
+      if let pending, pending.hidesSnapshot { cursorState = .end }
+    } else {
+      pending = nil
+    }
+    return nextRecord()
+  }
+
+  /// The next variant of the key that `firstRecord` was asked for; nil: there is none.
+  public func nextRecord() -> RecordView? {
+    if pending != nil, let view = nextPendingRecord() { return view }
+    return nextStoredRecord()
+  }
+
+  /// Variants with pending writes: these are replayed on what the snapshot holds.
+  private func nextPendingRecord() -> RecordView? {
+    guard let pending else { return nil }
+    let records = pending.records
+    while pendingIndex < records.count {
+      let index = pendingIndex
+      pendingIndex += 1
+      let variantHash = records[index].variantHash
+      // Each variant once, at its first write.
+      if records[..<index].contains(where: { $0.variantHash == variantHash }) { continue }
+      let stored = pending.hidesSnapshot ? nil : storedRecord(variantHash)
+      var currentID = stored?.entryID
+      var winner: RecordBuffer?
+      for record in records[index...] where record.variantHash == variantHash {
+        guard record.entryID >= purgeFloor, record.applies(over: currentID) else { continue }
+        currentID = record.entryID
+        winner = record.record
+      }
+      if let winner {
+        let view = winner.view
+        guard isWanted(view) else { continue }
+        retained.append(winner)
+        return view
+      }
+      if let stored, isWanted(stored) { return stored }
+    }
+    return nil
+  }
+
+  private func storedRecord(_ variantHash: UInt64) -> RecordView? {
+    let rowKey = EntriesKey(key, variantHash: variantHash)
+    guard let bytes = value(environment.tables.entries, rowKey) else { return nil }
+    return undamaged(bytes, rowKey)
+  }
+
+  private func nextStoredRecord() -> RecordView? {
+    while cursorState != .end {
+      var found = MDB_val()
+      var foundKey = MDB_val()
+      let code: Int32
+      if cursorState == .start {
+        // SAFETY: LMDB reads the key during the call; what it returns is the map's, valid while
+        // the transaction is.
+        code = withUnsafeBytes(of: EntriesKey(key, variantHash: 0)) { bytes in
+          foundKey = MDB_val(bytes)
+          return mdb_cursor_get(cursor, &foundKey, &found, MDB_SET_RANGE)
+        }
+        cursorState = .within
+      } else {
+        code = mdb_cursor_get(cursor, &foundKey, &found, MDB_NEXT)
+      }
+      guard code == MDB_SUCCESS, let rowKey = EntriesKey(UnsafeRawBufferPointer(foundKey)),
+        rowKey.storeKey == key
+      else { break }
+      if let pending {
+        let variantHash = rowKey.variantHash
+        if pending.records.contains(where: { $0.variantHash == variantHash }) { continue }
+      }
+      let bytes = UnsafeRawBufferPointer(found)
+      if let view = undamaged(bytes, rowKey), isWanted(view) { return view }
+    }
+    cursorState = .end
+    return nil
+  }
+
+  /// Whether it is the key that was asked for, not another with the same hash, and not purged.
+  private func isWanted(_ view: RecordView) -> Bool {
+    let stored = view.wholeKey
+    guard view.entryID >= purgeFloor, stored.count == wholeKey.count else { return false }
+    guard let left = stored.baseAddress, let right = wholeKey.baseAddress else { return true }
+    return memcmp(left, right, stored.count) == 0
+  }
+
+  private func undamaged(_ bytes: UnsafeRawBufferPointer, _ rowKey: EntriesKey) -> RecordView? {
+    if let view = RecordView(bytes) {
+      let identity = VerifiedTable.Identity(view.entryID, .max, view.storedChecksum)
+      if verified.contains(identity) { return view }
+      if view.isUndamaged {
+        verified.insert(identity)
+        return view
+      }
+    }
+    queue.append(.damagedRecord(rowKey))
+    return nil
+  }
+
+  // MARK: Chunks
+
+  /// The bytes of a body chunk; nil: it is missing or damaged, and the body cannot be served on.
+  public func chunk(entryID: UInt64, index: UInt32) -> UnsafeRawBufferPointer? {
+    storeInvariant(isWithinTurn, "reading is between begin() and end()")
+    guard hasSnapshot else { return nil }
+    let rowKey = ChunkKey(entryID, index)
+    if queue.overlayCount.load(ordering: .sequentiallyConsistent) != 0,
+      let chunk = queue.chunk(rowKey)
+    {
+      retained.append(chunk)
+      return chunk.bytes
+    }
+    if let row = value(environment.tables.chunks, rowKey),
+      let checksum = ChunkRow.storedChecksum(row)
+    {
+      let identity = VerifiedTable.Identity(entryID, index, checksum)
+      if verified.contains(identity) {
+        return UnsafeRawBufferPointer(rebasing: row[ChunkRow.headerBytes...])
+      }
+      if let body = ChunkRow.body(row, rowKey) {
+        verified.insert(identity)
+        return body
+      }
+    }
+    queue.append(.damagedChunk(rowKey))
+    return nil
+  }
+
+  private func value<Key: BitwiseCopyable>(
+    _ table: MDB_dbi, _ key: Key
+  ) -> UnsafeRawBufferPointer? {
+    var found = MDB_val()
+    // SAFETY: LMDB reads the key during the call; the value is the map's, valid until `end()`.
+    let code = withUnsafeBytes(of: key) { bytes in
+      var keyValue = MDB_val(bytes)
+      return mdb_get(transaction, table, &keyValue, &found)
+    }
+    return code == MDB_SUCCESS ? UnsafeRawBufferPointer(found) : nil
+  }
+}
+
+/// What this reader verified lately, so that a hot entry is not summed up again at each hit: a
+/// direct-mapped table, in which a newcomer takes its place from whoever has it.
+private final class VerifiedTable {
+  struct Identity: Equatable {
+    var entryID: UInt64
+    /// The checksum as stored, with the index mixed in: a refreshed record has another one.
+    var tag: UInt64
+
+    init(_ entryID: UInt64, _ index: UInt32, _ storedChecksum: UInt64) {
+      self.entryID = entryID
+      tag = storedChecksum ^ (UInt64(index) &* 0x9e37_79b9_7f4a_7c15)
+    }
+
+    var slot: Int {
+      Int(truncatingIfNeeded: ((entryID ^ tag) &* 0xd6e8_feb8_6659_fd93) >> 52)
+    }
+  }
+
+  private static let count = 4096
+  private let slots: UnsafeMutablePointer<Identity>
+
+  init() {
+    slots = .allocate(capacity: Self.count)
+    // Entry 0 does not exist: IDs start above the first epoch.
+    slots.initialize(repeating: Identity(0, 0, 0), count: Self.count)
+  }
+
+  deinit { slots.deallocate() }
+
+  // SAFETY: a slot is 12 bits, and there are 4096.
+  func contains(_ identity: Identity) -> Bool { slots[identity.slot] == identity }
+  func insert(_ identity: Identity) { slots[identity.slot] = identity }
+}

@@ -1,0 +1,296 @@
+/// The store's one writer: a thread that takes what is queued, commits it in groups, keeps the
+/// store within its size, and removes what has had its time.
+///
+/// A commit that finds no room evicts and is tried once more; what fails then is refused (counted,
+/// told to `onCommitted`, gone from the overlay), and the next write tries again. Removals are not
+/// refused: they stay and hide what they remove until they are committed. Nothing here ever blocks
+/// or ends the process. Started by LMDBStore.open, ends after `WriteQueue.stop`.
+internal import CachePolicy
+internal import Synchronization
+
+final class StoreWriter {
+  private let environment: LMDBEnvironment
+  private let queue: WriteQueue
+  private let shared: StoreShared
+  private let pins: PinTable
+  private let marks: VisitedMarks
+  private let clock: Clock
+  private let configuration: StoreConfiguration
+  private let log: @Sendable (String) -> Void
+
+  private var usedBytes: UInt64
+  private var routes: [UInt64: RouteRow]
+  /// Where the eviction goes on: the ID of the next entry to look at.
+  private var hand: UInt64 = 0
+  private var nextKeepUntilMilliseconds: Int64?
+  /// Removals whose commit failed.
+  private var carriedOver: [QueuedWrite] = []
+  /// Entries below the purge floor may be left.
+  private var mayHavePurged = true
+  /// Background work failed: it waits for the next write or a second.
+  private var isBackgroundBlocked = false
+  private static let idleMilliseconds: Int64 = 1000
+
+  init(
+    environment: LMDBEnvironment, queue: WriteQueue, shared: StoreShared, pins: PinTable,
+    marks: VisitedMarks, clock: Clock, configuration: StoreConfiguration,
+    log: @escaping @Sendable (String) -> Void
+  ) {
+    self.environment = environment
+    self.queue = queue
+    self.shared = shared
+    self.pins = pins
+    self.marks = marks
+    self.clock = clock
+    self.configuration = configuration
+    self.log = log
+    usedBytes = 0
+    routes = shared.report.withLock { $0.routes }
+    // The first commit or background step sets it right.
+    nextKeepUntilMilliseconds = 0
+    measure()
+  }
+
+  func run() {
+    while let batch = queue.nextBatch(
+      hasOtherWork: !isBackgroundBlocked && hasBackgroundWork,
+      idleMilliseconds: needsIdleTurns ? Self.idleMilliseconds : nil)
+    {
+      isBackgroundBlocked = false
+      if !batch.isEmpty || !carriedOver.isEmpty { process(batch) }
+      if hasBackgroundWork { isBackgroundBlocked = !stepBackground() }
+    }
+    if !carriedOver.isEmpty { process([]) }
+    if !carriedOver.isEmpty {
+      log("store \(configuration.path): \(carriedOver.count) removals were not committed")
+    }
+  }
+
+  private var needsIdleTurns: Bool {
+    nextKeepUntilMilliseconds != nil || !carriedOver.isEmpty || isBackgroundBlocked
+  }
+
+  // MARK: Batches
+
+  private func process(_ batch: [QueuedWrite]) {
+    let writes = carriedOver + batch
+    carriedOver = []
+    makeRoom(for: writes.reduce(0) { $0 + Self.sizeBytes($1.write) })
+    var result = attempt(writes)
+    if case .failure(let error) = result {
+      if error.isFull { _ = evict(freeing: max(configuration.maxSizeBytes / 16, 1)) }
+      result = attempt(writes)
+    }
+    var outcomes: [NotStoredReason?]
+    switch result {
+    case .success(let reasons):
+      outcomes = reasons
+      noteState(reasons.contains(.storeFull) ? .degraded("no room within the size") : .ok)
+    case .failure(let error):
+      outcomes = refuse(writes, because: error)
+    }
+    if writes.contains(where: { if case .sweep = $0.write { true } else { false } }) {
+      while hasBackgroundWork, stepBackground() {}
+    }
+    finish(batch, writes, outcomes)
+  }
+
+  private func attempt(_ writes: [QueuedWrite]) -> Result<[NotStoredReason?], LMDBError> {
+    do throws(LMDBError) {
+      let changes = try begin()
+      var outcomes: [NotStoredReason?] = []
+      outcomes.reserveCapacity(writes.count)
+      var roomBytes = Int64(clamping: configuration.maxSizeBytes) - Int64(clamping: usedBytes)
+      var isPurge = false
+      for queued in writes {
+        if case .purge = queued.write { isPurge = true }
+        outcomes.append(try apply(queued.write, to: changes, roomBytes: &roomBytes))
+      }
+      try commit(changes)
+      if isPurge { mayHavePurged = true }
+      return .success(outcomes)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func apply(
+    _ write: StoreWrite, to changes: EntryTransaction, roomBytes: inout Int64
+  ) throws(LMDBError) -> NotStoredReason? {
+    let size = Int64(clamping: Self.sizeBytes(write))
+    if write.isRefusable {
+      guard size <= roomBytes else {
+        if case .chunk(_, let entryID, _, _) = write { try changes.reclaim(entryID) }
+        if case .record(let record, _, .insert) = write {
+          try changes.reclaim(record.view.entryID)
+        }
+        return .storeFull
+      }
+      roomBytes -= size
+    }
+    switch write {
+    case .record(let record, let key, let mode):
+      return try changes.put(record, key: key, mode: mode)
+    case .chunk(let chunk, let entryID, let index, _):
+      return try changes.put(chunk, ChunkKey(entryID, index))
+    case .reclaim(let entryID): try changes.reclaim(entryID)
+    case .remove(let key): try changes.remove(key)
+    case .purge(let floor):
+      try changes.transaction.put(
+        changes.tables.meta, MetaKey.purgeFloor.bytes, value: floor)
+    case .damagedRecord(let key): try changes.removeDamaged(key)
+    case .damagedChunk(let key): try changes.removeDamaged(key)
+    case .sweep: break
+    }
+    return nil
+  }
+
+  /// Gives up what may be given up, and commits the removals alone, or keeps them.
+  private func refuse(
+    _ writes: [QueuedWrite], because error: LMDBError
+  ) -> [NotStoredReason?] {
+    let reason: NotStoredReason = error.isFull ? .storeFull : .storeFailed
+    noteState(.degraded(error.text))
+    if error.isTreeDamage { environment.markForSettingAside() }
+    let removals = writes.filter { !$0.write.isRefusable }
+    if !removals.isEmpty, case .failure = attempt(removals) { carriedOver = removals }
+    return writes.map { $0.write.isRefusable ? reason : nil }
+  }
+
+  private func finish(
+    _ batch: [QueuedWrite], _ writes: [QueuedWrite], _ outcomes: [NotStoredReason?]
+  ) {
+    var failed: Set<UInt64> = []
+    var countedEntries: Set<UInt64> = []
+    for (queued, outcome) in zip(writes, outcomes) {
+      guard let outcome else { continue }
+      failed.insert(queued.sequence)
+      switch queued.write {
+      case .record(_, _, .refresh): break
+      case .record(let record, _, .insert):
+        if countedEntries.insert(record.view.entryID).inserted { shared.countNotStored(outcome) }
+      case .chunk(_, let entryID, _, _):
+        if countedEntries.insert(entryID).inserted { shared.countNotStored(outcome) }
+      default: break
+      }
+    }
+    // Before `settle`, which lets `flush` return: whoever flushes has had all callbacks.
+    for (queued, outcome) in zip(writes, outcomes) {
+      if case .chunk(_, _, _, let onCommitted?) = queued.write { onCommitted(outcome == nil) }
+    }
+    let settled = carriedOver.first.map { $0.sequence - 1 } ?? batch.last?.sequence
+    let oldestGeneration = queue.settle(
+      batch, failed: failed, settledSequence: settled ?? writes.last?.sequence ?? 0,
+      generation: shared.generation.load(ordering: .sequentiallyConsistent))
+    pins.prune(oldestGeneration: oldestGeneration)
+  }
+
+  private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
+    switch write {
+    case .record(let record, _, _): StoreSizes.recordBytes(record.bytes.count)
+    case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
+    default: 0
+    }
+  }
+
+  // MARK: Transactions
+
+  private func begin() throws(LMDBError) -> EntryTransaction {
+    try EntryTransaction(
+      environment, pins: pins,
+      purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
+      variantsMax: configuration.variantsMax, chunkedBytesMax: configuration.maxSizeBytes / 2)
+  }
+
+  private func commit(_ changes: EntryTransaction) throws(LMDBError) {
+    let generation = shared.generation.load(ordering: .relaxed) + 1
+    nextKeepUntilMilliseconds = try changes.commit(routes: &routes, generation: generation)
+    shared.generation.store(generation, ordering: .sequentiallyConsistent)
+    environment.keepFileLongEnough()
+    let counts = changes.counts
+    shared.report.withLock { report in
+      report.routes = routes
+      report.counts.evicted += counts.evicted
+      report.counts.expired += counts.expired
+      report.counts.variantsDropped += counts.variantsDropped
+      report.counts.damaged += counts.damaged
+    }
+    measure()
+  }
+
+  private func measure() {
+    // A failure leaves the last figures; the next commit measures again.
+    guard let measured = try? environment.measure() else { return }
+    usedBytes = measured.usedBytes
+    shared.report.withLock { report in
+      report.usedBytes = measured.usedBytes
+      report.entryCount = measured.entryCount
+    }
+  }
+
+  private func noteState(_ state: StoreState) {
+    let previous = shared.report.withLock { report in
+      let previous = report.state
+      report.state = state
+      return previous
+    }
+    guard previous != state else { return }
+    switch state {
+    case .ok: log("store \(configuration.path): writes land again")
+    case .degraded(let reason): log("store \(configuration.path): not storing: \(reason)")
+    }
+  }
+
+  // MARK: Room
+
+  private func makeRoom(for bytes: UInt64) {
+    let maxBytes = configuration.maxSizeBytes
+    // Each round removes something, or there is nothing left to remove.
+    while usedBytes + bytes > maxBytes {
+      let target = min(maxBytes / 100 * 97, maxBytes - min(bytes, maxBytes))
+      guard evict(freeing: max(1, usedBytes - min(target, usedBytes))) else { return }
+    }
+  }
+
+  /// Removes entries worth about so many bytes. False: none was removed.
+  private func evict(freeing wantedBytes: UInt64) -> Bool {
+    do throws(LMDBError) {
+      let changes = try begin()
+      _ = try changes.removePassed(
+        .evictAfter, nowMilliseconds: clock.nowMilliseconds, wantedBytes: wantedBytes)
+      try changes.removeBySieve(hand: &hand, marks: marks, wantedBytes: wantedBytes)
+      guard changes.counts.removed > 0 else { return false }
+      try commit(changes)
+      return true
+    } catch {
+      noteState(.degraded(error.text))
+      return false
+    }
+  }
+
+  // MARK: Background
+
+  private var hasBackgroundWork: Bool {
+    if mayHavePurged || usedBytes > configuration.maxSizeBytes { return true }
+    return nextKeepUntilMilliseconds.map { $0 <= clock.nowMilliseconds } ?? false
+  }
+
+  /// One bounded transaction of what nobody waits for. False: it failed or there was nothing left
+  /// to do about it.
+  private func stepBackground() -> Bool {
+    if usedBytes > configuration.maxSizeBytes && !mayHavePurged {
+      return evict(freeing: usedBytes - configuration.maxSizeBytes / 100 * 97)
+    }
+    do throws(LMDBError) {
+      let changes = try begin()
+      let hasMore = try changes.removePurged()
+      _ = try changes.removePassed(.keepUntil, nowMilliseconds: clock.nowMilliseconds)
+      try commit(changes)
+      mayHavePurged = hasMore
+      return true
+    } catch {
+      noteState(.degraded(error.text))
+      return false
+    }
+  }
+}

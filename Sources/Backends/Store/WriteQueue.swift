@@ -1,0 +1,301 @@
+/// The way from the event loops to the writer thread: a bounded queue, and the overlay that shows
+/// what is in it to readers.
+///
+/// One lock guards both, so that the overlay's order is the queue's. Loops hold it for a few
+/// dictionary operations; the writer never holds it across LMDB. A full queue refuses puts and
+/// chunks; removals are always taken, since a purge must not fail. Created by LMDBStore.open.
+internal import CachePolicy
+internal import Synchronization
+
+/// One write, as the writer applies it.
+enum StoreWrite {
+  case record(RecordBuffer, key: StoreKey, mode: WriteMode)
+  case chunk(
+    BodyChunk, entryID: UInt64, index: UInt32, onCommitted: (@Sendable (Bool) -> Void)?)
+  /// The chunks of a fill that ended badly, or that only a pin kept, go.
+  case reclaim(entryID: UInt64)
+  case remove(StoreKey)
+  /// Entries below the floor are gone.
+  case purge(floor: UInt64)
+  case damagedRecord(EntriesKey)
+  case damagedChunk(ChunkKey)
+  case sweep
+
+  /// Whether the write may be given up when there is no room: the others are tried until they
+  /// succeed.
+  var isRefusable: Bool {
+    switch self {
+    case .record, .chunk: true
+    default: false
+    }
+  }
+
+  /// What it weighs in the queue.
+  var bytes: Int {
+    switch self {
+    case .record(let record, _, _): record.bytes.count + 256
+    case .chunk(let chunk, _, _, _): chunk.count + 256
+    default: 64
+    }
+  }
+}
+
+struct QueuedWrite {
+  var sequence: UInt64
+  var write: StoreWrite
+}
+
+/// When a reader's snapshot began: `idle`, or the generation of the last commit before it.
+final class SnapshotSlot: Sendable {
+  static let idle = UInt64.max
+  let generation = Atomic<UInt64>(SnapshotSlot.idle)
+}
+
+final class WriteQueue: @unchecked Sendable {
+  // @unchecked Sendable: `state` is touched only between `monitor.lock()` and `unlock()`.
+  private let monitor = MonitorLock()
+  private var state = State()
+  private let bytesMax: Int
+  private let batchBytesMax: Int
+  private let commitIntervalMilliseconds: Int64
+  /// How many keys and chunks the overlay holds: readers look in it only if there are any.
+  let overlayCount = Atomic<Int>(0)
+
+  private struct State {
+    var writes: [QueuedWrite] = []
+    /// Of the waiting writes alone.
+    var waitingBytes = 0
+    /// Of the waiting writes and those in the writer's hands.
+    var bytes = 0
+    var lastSequence: UInt64 = 0
+    var processedSequence: UInt64 = 0
+    var urgentSequence: UInt64 = 0
+    var nextCommitMilliseconds: Int64 = 0
+    var isStopping = false
+    var isStopped = false
+    /// The writer waits for any write; otherwise for its time, or for many.
+    var isWriterIdle = false
+    var overlay = WriteOverlay()
+    /// Entries with a chunk that failed: their record must not become visible.
+    var failedEntries: Set<UInt64> = []
+    var slots: [SnapshotSlot] = []
+  }
+
+  init(_ configuration: StoreConfiguration) {
+    bytesMax = configuration.queueBytesMax
+    batchBytesMax = configuration.transactionBytesMax
+    commitIntervalMilliseconds = configuration.commitIntervalMilliseconds
+  }
+
+  @inline(__always)
+  private func locked<Result>(_ body: (inout State) -> Result) -> Result {
+    monitor.lock()
+    defer { monitor.unlock() }
+    return body(&state)
+  }
+
+  var bytes: Int { locked { $0.bytes } }
+
+  // MARK: For the event loops
+
+  func put(_ record: RecordBuffer, key: StoreKey, mode: WriteMode) -> NotStoredReason? {
+    let view = record.view
+    let entryID = view.entryID
+    let variantHash = view.variantHash
+    return locked { state in
+      if state.failedEntries.contains(entryID) { return .storeFailed }
+      let write = StoreWrite.record(record, key: key, mode: mode)
+      if let refusal = append(write, to: &state) { return refusal }
+      state.overlay.put(
+        PendingRecord(
+          sequence: state.lastSequence, mode: mode, entryID: entryID, variantHash: variantHash,
+          record: record), key: key)
+      publishOverlayCount(state)
+      return nil
+    }
+  }
+
+  func put(
+    _ chunk: BodyChunk, entryID: UInt64, index: UInt32,
+    onCommitted: (@Sendable (Bool) -> Void)?
+  ) -> NotStoredReason? {
+    locked { state in
+      if state.failedEntries.contains(entryID) { return .storeFailed }
+      let write = StoreWrite.chunk(
+        chunk, entryID: entryID, index: index, onCommitted: onCommitted)
+      if let refusal = append(write, to: &state) { return refusal }
+      state.overlay.put(chunk, key: ChunkKey(entryID, index), sequence: state.lastSequence)
+      publishOverlayCount(state)
+      return nil
+    }
+  }
+
+  func remove(_ key: StoreKey) {
+    locked { state in
+      if append(.remove(key), to: &state) != nil { return }
+      state.overlay.remove(key, sequence: state.lastSequence)
+      publishOverlayCount(state)
+    }
+  }
+
+  func abandon(entryID: UInt64) {
+    locked { state in
+      state.failedEntries.remove(entryID)
+      _ = append(.reclaim(entryID: entryID), to: &state)
+    }
+  }
+
+  /// Puts a write without an overlay into the queue; nothing happens once it is stopped.
+  func append(_ write: StoreWrite) {
+    locked { state in _ = append(write, to: &state) }
+  }
+
+  private func append(_ write: StoreWrite, to state: inout State) -> NotStoredReason? {
+    if state.isStopping { return .storeFailed }
+    let bytes = write.bytes
+    if write.isRefusable && state.bytes + bytes > bytesMax { return .queueFull }
+    state.lastSequence += 1
+    state.writes.append(QueuedWrite(sequence: state.lastSequence, write: write))
+    state.bytes += bytes
+    state.waitingBytes += bytes
+    if state.isWriterIdle || state.waitingBytes >= batchBytesMax { monitor.wakeAll() }
+    return nil
+  }
+
+  private func publishOverlayCount(_ state: State) {
+    overlayCount.store(state.overlay.count, ordering: .sequentiallyConsistent)
+  }
+
+  /// Waits until all that came before is committed or has failed.
+  func flush() {
+    monitor.lock()
+    let target = state.lastSequence
+    state.urgentSequence = max(state.urgentSequence, target)
+    monitor.wakeAll()
+    while state.processedSequence < target && !state.isStopped { monitor.wait() }
+    monitor.unlock()
+  }
+
+  /// Lets the writer finish what is in the queue and end; refuses all that comes later.
+  func stop() {
+    locked { state in
+      state.isStopping = true
+      monitor.wakeAll()
+    }
+  }
+
+  func waitUntilStopped() {
+    monitor.lock()
+    while !state.isStopped { monitor.wait() }
+    monitor.unlock()
+  }
+
+  // MARK: For the readers
+
+  func pending(_ key: StoreKey) -> PendingKey? { locked { $0.overlay.pending(key) } }
+  func chunk(_ key: ChunkKey) -> BodyChunk? { locked { $0.overlay.chunk(key) } }
+
+  func register(_ slot: SnapshotSlot) { locked { $0.slots.append(slot) } }
+  func unregister(_ slot: SnapshotSlot) { locked { $0.slots.removeAll { $0 === slot } } }
+
+  // MARK: For the writer
+
+  /// Waits for writes, and for the time of the next commit, and takes as many as fit into one.
+  ///
+  /// Empty: there is other work (`hasOtherWork`) or `idleMilliseconds` have passed without a
+  /// write. Nil: the queue is stopped and empty.
+  func nextBatch(hasOtherWork: Bool, idleMilliseconds: Int64?) -> [QueuedWrite]? {
+    monitor.lock()
+    defer { monitor.unlock() }
+    let idleEnd = idleMilliseconds.map { MonitorLock.monotonicMilliseconds + $0 }
+    while true {
+      let now = MonitorLock.monotonicMilliseconds
+      if !state.writes.isEmpty {
+        let isUrgent = state.isStopping || state.processedSequence < state.urgentSequence
+        let dueIn = state.nextCommitMilliseconds - now
+        if isUrgent || dueIn <= 0 || state.waitingBytes >= batchBytesMax {
+          state.nextCommitMilliseconds = now + commitIntervalMilliseconds
+          return takeBatch()
+        }
+        monitor.wait(milliseconds: dueIn)
+        continue
+      }
+      if state.isStopping { return nil }
+      if hasOtherWork { return [] }
+      prune()
+      if let idleEnd, now >= idleEnd { return [] }
+      state.isWriterIdle = true
+      // A reader within its turn keeps overlay entries: they go a little later.
+      let pruneIn: Int64? = state.overlay.awaitsReaders ? 10 : nil
+      if let limit = [idleEnd.map { $0 - now }, pruneIn].compactMap({ $0 }).min() {
+        monitor.wait(milliseconds: limit)
+      } else {
+        monitor.wait()
+      }
+      state.isWriterIdle = false
+    }
+  }
+
+  private func takeBatch() -> [QueuedWrite] {
+    var bytes = 0
+    var count = 0
+    for queued in state.writes {
+      bytes += queued.write.bytes
+      if count > 0 && bytes > batchBytesMax { break }
+      count += 1
+    }
+    let taken = Array(state.writes[..<count])
+    state.writes.removeFirst(count)
+    state.waitingBytes -= taken.reduce(0) { $0 + $1.write.bytes }
+    return taken
+  }
+
+  /// Ends a batch: writes in `failed` are taken back, the others up to `settledSequence` are in
+  /// snapshots from `generation` on. Returns the oldest generation a reader may be in.
+  func settle(
+    _ batch: [QueuedWrite], failed: Set<UInt64>, settledSequence: UInt64, generation: UInt64
+  ) -> UInt64 {
+    locked { state in
+      for queued in batch where failed.contains(queued.sequence) {
+        if case .chunk(_, let entryID, _, _) = queued.write { noteFailed(entryID, &state) }
+      }
+      state.overlay.drop(failed)
+      state.overlay.settle(through: settledSequence, generation: generation)
+      state.bytes -= batch.reduce(0) { $0 + $1.write.bytes }
+      if let last = batch.last { state.processedSequence = last.sequence }
+      prune(&state)
+      monitor.wakeAll()
+      return Self.oldestGeneration(state)
+    }
+  }
+
+  /// Bounded: an owner that neither abandons nor finishes a failed entry costs 8 bytes of these.
+  private func noteFailed(_ entryID: UInt64, _ state: inout State) {
+    if state.failedEntries.count >= 65_536 { state.failedEntries.removeAll() }
+    state.failedEntries.insert(entryID)
+  }
+
+  private func prune() { prune(&state) }
+
+  private func prune(_ state: inout State) {
+    state.overlay.prune(oldestGeneration: Self.oldestGeneration(state))
+    publishOverlayCount(state)
+  }
+
+  private static func oldestGeneration(_ state: State) -> UInt64 {
+    // The other half of StoreReader.begin: the commit is done and its generation published before
+    // this fence; a reader whose slot still reads idle behind it renews its snapshot later.
+    atomicMemoryFence(ordering: .sequentiallyConsistent)
+    return state.slots.reduce(SnapshotSlot.idle) {
+      min($0, $1.generation.load(ordering: .sequentiallyConsistent))
+    }
+  }
+
+  /// The writer has ended.
+  func markStopped() {
+    locked { state in
+      state.isStopped = true
+      monitor.wakeAll()
+    }
+  }
+}
