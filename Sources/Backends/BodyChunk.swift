@@ -27,5 +27,9 @@ public final class BodyChunk: @unchecked Sendable {
   }
 
   public var isFull: Bool { count == capacity }
+  /// The first bytes, up to a count that was published.
+  public func bytes(upTo published: Int) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: base, count: published)
+  }
   public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 }

@@ -123,16 +123,15 @@ public enum Storability {
 
   /// The part of a response's head that is stored (RFC 9111 §3.1).
   ///
-  /// Left out: what is for one connection, what `private="…"` and `no-cache="…"` name, Age (it is
-  /// kept as a number and written anew), and Set-Cookie. A route that overrules `set-cookie` lets
-  /// the response be stored; it never lets one client's cookie go to another.
+  /// Left out: what is for one connection, what `private="…"` and `no-cache="…"` name, and Age (it
+  /// is kept as a number and written anew). Set-Cookie is there only where the route overrules it
+  /// by name, and is then replayed as it is.
   public static func storedFields(
     of response: Fields, directives: ResponseDirectives
   ) -> Fields {
     var stored = response
     stored.removeHopByHop()
     stored.remove(.age)
-    stored.remove(.setCookie)
     for name in directives.fieldsNotStored { stored.remove(named: name.span) }
     return stored
   }

@@ -83,7 +83,7 @@ public struct StrategyMachine: Sendable {
   }
 
   private let policy: Policy
-  private let request: Request
+  public let request: Request
   private var copy: CopyState?
   private var hasDecided = false
 

@@ -118,6 +118,9 @@ public final class EventLoop: @unchecked Sendable {
   /// Milliseconds of a clock that only moves forward, as of this turn.
   public var monotonicMilliseconds: UInt64 { uv_now(handle) }
 
+  /// Cores that this process may run on (its affinity, where the system tells), at least 1.
+  public static var coreCount: Int { Int(uv_available_parallelism()) }
+
   /// The error text of a libuv status.
   public static func describe(_ status: Int32) -> String {
     String(cString: uv_strerror(status))

@@ -4,6 +4,7 @@
 /// time limit. Time limits are real time (the monotonic clock), never the test's. Used by
 /// WriteQueue alone.
 #if canImport(Glibc)
+  internal import CUV
   internal import Glibc
 #else
   internal import Darwin

@@ -308,3 +308,12 @@ public final class CurlClient: RemoteDataSource {
     closeDescriptor(descriptor)
   }
 }
+
+extension CurlClient.Counters {
+  public mutating func add(_ other: CurlClient.Counters) {
+    requests += other.requests
+    failures += other.failures
+    connectionsOpened += other.connectionsOpened
+    connectionsReused += other.connectionsReused
+  }
+}

@@ -19,6 +19,8 @@ final class Fill: @unchecked Sendable {
     let fields: Fields
     /// The status line and the field lines without Content-Length, as they go out.
     let encoded: [UInt8]
+    /// The lines that `private="…"` or `no-cache="…"` name: for the first client alone.
+    let ownFields: Fields
     let contentLength: UInt64?
     /// nil: it is being stored.
     let notStored: NotStoredReason?
@@ -26,26 +28,28 @@ final class Fill: @unchecked Sendable {
     let varyBlock: [UInt8]?
     /// Whether others than its first client may have it.
     let isShareable: Bool
-    /// The age at receipt, in milliseconds; nil where the origin gave none.
-    let initialAgeMilliseconds: Int64?
+    /// The Age to send where `fields` have lost the origin's own, in milliseconds.
+    let ageMilliseconds: Int64?
 
     init(
-      status: UInt16, fields: Fields, encoded: [UInt8], contentLength: UInt64?,
+      status: UInt16, fields: Fields, encoded: [UInt8], ownFields: Fields,
+      contentLength: UInt64?,
       notStored: NotStoredReason?, varyBlock: [UInt8]?, isShareable: Bool,
-      initialAgeMilliseconds: Int64?
+      ageMilliseconds: Int64?
     ) {
       self.status = status
       self.fields = fields
       self.encoded = encoded
+      self.ownFields = ownFields
       self.contentLength = contentLength
       self.notStored = notStored
       self.varyBlock = varyBlock
       self.isShareable = isShareable
-      self.initialAgeMilliseconds = initialAgeMilliseconds
+      self.ageMilliseconds = ageMilliseconds
     }
   }
 
-  enum Ending: Equatable {
+  enum Ending: Equatable, Sendable {
     case whole
     /// The origin confirmed the copy that the fill set out to validate.
     case confirmed
@@ -55,7 +59,7 @@ final class Fill: @unchecked Sendable {
   }
 
   /// What there is to read at an offset.
-  enum Reading {
+  enum Reading: Sendable {
     /// Bytes of a chunk in memory, valid while the chunk is held.
     case bytes(BodyChunk, Range<Int>)
     /// The chunk is with the store.
@@ -65,13 +69,13 @@ final class Fill: @unchecked Sendable {
     case failed
   }
 
-  struct Progress {
+  struct Progress: Sendable {
     var head: Head?
     var ending: Ending?
     var receivedBytes: Int
   }
 
-  struct Shared {
+  struct Shared: Sendable {
     var head: Head?
     var ending: Ending?
     var received = 0
@@ -89,7 +93,7 @@ final class Fill: @unchecked Sendable {
     var uncommittedBytes = 0
   }
 
-  struct Waiter {
+  struct Waiter: Sendable {
     let worker: Worker
     let reader: any FillReader
   }
@@ -106,7 +110,9 @@ final class Fill: @unchecked Sendable {
   // Of the owner loop.
   var transfer: (any OriginTransfer)?
   var metadata: StoredMetadata?
-  var hasPinned = false
+  /// Full chunks have gone to the store, and are kept there while anybody holds this fill.
+  var hasStoredChunks = false
+  var isPinned = false
   var isEnded = false
 
   init(plan: FillPlan, repository: Repository) {
@@ -117,7 +123,7 @@ final class Fill: @unchecked Sendable {
   }
 
   deinit {
-    if hasPinned { repository.services.store.unpin(entryID: entryID) }
+    if isPinned { repository.services.store.unpin(entryID: entryID) }
   }
 
   var owner: Worker { repository.worker }
@@ -126,6 +132,9 @@ final class Fill: @unchecked Sendable {
   func start(_ request: OriginRequest) {
     transfer = repository.remote.start(request, receiver: self)
   }
+
+  /// The client's body has bytes again, or has ended.
+  func requestBodyBecameAvailable() { transfer?.bodyBecameAvailable() }
 
   // MARK: Readers
 
@@ -237,16 +246,16 @@ final class Fill: @unchecked Sendable {
 }
 
 /// Readers of one loop, on their way to it.
-private struct WaiterGroup: @unchecked Sendable {
-  // @unchecked Sendable: the readers are touched on their own worker's loop alone.
+private struct WaiterGroup: Sendable {
   let worker: Worker
   var readers: [any FillReader] = []
 
   init(worker: Worker) { self.worker = worker }
 }
 
-/// Who follows a fill. All calls come on the reader's own loop.
-protocol FillReader: AnyObject {
+/// Who follows a fill. All calls come on the reader's own loop, where alone it is touched: a fill
+/// on another loop only carries the reference.
+protocol FillReader: AnyObject, Sendable {
   func fillProgressed()
 }
 
@@ -265,5 +274,7 @@ struct FillPlan: Sendable {
   var notStored: NotStoredReason?
   /// The copy whose validators went along.
   var validatedEntryID: UInt64?
+  /// A good copy is there that may stand in for a failing network: no error takes its place.
+  var copyMayStandIn: Bool
   var requestTimeMilliseconds: Int64
 }

@@ -1,5 +1,6 @@
 internal import Backends
 internal import CachePolicy
+internal import Synchronization
 
 /// The fill's side towards origin and store: takes the answer in on the owner loop, decides once
 /// whether it is stored, and lands the record when the body is whole.
@@ -20,24 +21,34 @@ extension Fill: OriginResponseReceiver {
     }
     let directives = ResponseDirectives(fields)
     let words = Freshness.originWords(
-      status: answer.status, fields: fields, directives: directives,
+      status: answer.status, fields, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
     let varyBlock = Vary.selectingBlock(
       response: fields, request: plan.request,
       ignore: plan.route.policy.ignoreOrigin.contains(.vary))
     let reason = notStoredReason(answer, fields, directives, words)
-    if reason == nil { metadata = words }
+    var ownFields = Fields()
+    if reason == nil {
+      metadata = words
+      for line in fields.lines {
+        let name = fields.bytes[line.name].map(ASCII.lowercased)
+        if directives.fieldsNotStored.contains(name) { ownFields.append(line: line, of: fields) }
+      }
+      fields = Storability.storedFields(of: fields, directives: directives)
+    }
     let head = Head(
       status: answer.status, fields: fields,
-      encoded: Fill.encode(status: answer.status, fields),
+      encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
       contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
       isShareable: reason == nil || mayShareError(answer.status, fields, directives),
-      initialAgeMilliseconds: fields.contains(.age) ? words.initialAgeMilliseconds : nil)
+      ageMilliseconds: reason == nil && answer.fields.contains(.age)
+        ? words.initialAgeMilliseconds : nil)
     repository.fillAnswered(self, head)
     shared.withLock { shared in
       shared.head = head
       shared.isStoring = reason == nil
     }
+    if reason != nil { giveUpIfDeserted() }
     wakeWaiters()
   }
 
@@ -53,6 +64,7 @@ extension Fill: OriginResponseReceiver {
     {
       return reason
     }
+    if answer.status >= 400, plan.copyMayStandIn { return .status }
     guard answer.endIsKnown else { return .endUnknown }
     if let length = answer.contentLength, length > plan.route.maxEntrySizeBytes {
       return .tooLarge
@@ -91,7 +103,9 @@ extension Fill: OriginResponseReceiver {
     repository.count(bytesFromOrigin: bytes.count, route: plan.route)
     var rest = bytes
     while !rest.isEmpty {
-      let (taken, full) = shared.withLock { shared in append(rest, &shared) }
+      // SAFETY: the bytes are libcurl's and stay for this call; the lock's closure ends within it.
+      nonisolated(unsafe) let arrived = rest
+      let (taken, full) = shared.withLock { shared in append(arrived, &shared) }
       rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
       if let full { hand(full.chunk, number: full.number) }
     }
@@ -134,9 +148,9 @@ extension Fill: OriginResponseReceiver {
   /// Gives a full chunk to the store, which shows it to readers from now on.
   private func hand(_ chunk: BodyChunk, number: Int) {
     let store = repository.services.store
-    if !hasPinned {
-      hasPinned = true
-      store.pin(entryID: entryID)
+    if !hasStoredChunks {
+      hasStoredChunks = true
+      isPinned = store.pin(entryID: entryID)
     }
     shared.withLock { $0.uncommittedBytes += chunk.count }
     let refused = store.putChunk(entryID: entryID, index: UInt32(number), chunk: chunk) {
@@ -145,7 +159,7 @@ extension Fill: OriginResponseReceiver {
     }
     if let refused {
       shared.withLock { $0.uncommittedBytes -= chunk.count }
-      stopStoring(refused)
+      stopStoring(refused, isCounted: true)
       return
     }
     shared.withLock { shared in
@@ -156,17 +170,18 @@ extension Fill: OriginResponseReceiver {
 
   private func chunkWasWritten(_ byteCount: Int, isCommitted: Bool) {
     shared.withLock { $0.uncommittedBytes -= byteCount }
-    if !isCommitted { stopStoring(.storeFailed) }
+    if !isCommitted { stopStoring(.storeFailed, isCounted: true) }
     resumeIfDrained()
   }
 
   /// Goes on without the store: what it has of the body stays readable for those who read it now.
-  func stopStoring(_ reason: NotStoredReason) {
+  /// `isCounted`: the store has counted the reason.
+  func stopStoring(_ reason: NotStoredReason, isCounted: Bool = false) {
     guard metadata != nil else { return }
     metadata = nil
     shared.withLock { $0.isStoring = false }
-    repository.countNotStored(reason)
-    if hasPinned { repository.services.store.abandon(entryID: entryID) }
+    if !isCounted { repository.countNotStored(reason) }
+    if hasStoredChunks { repository.services.store.abandon(entryID: entryID) }
   }
 
   // MARK: The end
@@ -216,7 +231,11 @@ extension Fill: OriginResponseReceiver {
     let refused = withExtendedLifetime(chunks) {
       repository.services.store.put(record, key: plan.storeKey, mode: .insert)
     }
-    if let refused { stopStoring(refused) } else { repository.fillLanded(self) }
+    if let refused {
+      stopStoring(refused, isCounted: true)
+    } else {
+      repository.fillLanded(self)
+    }
   }
 
   private func makeRecord(

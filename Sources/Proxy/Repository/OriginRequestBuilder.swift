@@ -43,9 +43,8 @@ enum OriginRequestBuilder {
       name[name.startIndex + 1] == UInt8(ascii: "-")
     else { return false }
     for prefix in rewritingPrefixes where name.count >= prefix.utf8CodeUnitCount {
-      if ASCII.equalsIgnoringCase(name.prefix(prefix.utf8CodeUnitCount).span, prefix) {
-        return true
-      }
+      let start = name.prefix(prefix.utf8CodeUnitCount)
+      if ASCII.equalsIgnoringCase(start.span, prefix) { return true }
     }
     return ASCII.equalsIgnoringCase(name.span, "x-method-override")
   }

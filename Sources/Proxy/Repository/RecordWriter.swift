@@ -7,7 +7,7 @@ enum RecordWriter {
     metadata: StoredMetadata, route: RouteContext, wholeKey: [UInt8], varyBlock: [UInt8],
     fields: Fields, encodedHead: [UInt8], inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
   ) -> RecordBuffer {
-    let entityTag = fields.first(.etag) ?? []
+    let entityTag = fields.first(.eTag) ?? []
     let lastModified = fields.first(.lastModified) ?? []
     return wholeKey.withUnsafeBytes { wholeKey in
       varyBlock.withUnsafeBytes { varyBytes in
@@ -40,6 +40,6 @@ enum RecordWriter {
       policy.staleWhileRevalidateMilliseconds ?? metadata.originStaleWhileRevalidateMilliseconds,
       policy.staleIfErrorMilliseconds ?? metadata.originStaleIfErrorMilliseconds, 0,
     ]
-    return metadata.responseTimeMilliseconds + max(0, state.ttlMilliseconds) + windows.max()!
+    return metadata.responseTimeMilliseconds + max(0, state.timeToLiveMilliseconds) + windows.max()!
   }
 }

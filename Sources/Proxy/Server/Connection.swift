@@ -256,13 +256,18 @@ final class Connection {
     return pieces.count
   }
 
+  /// Writes all pieces, queueing what the kernel does not take.
+  func writeAll(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) {
+    let taken = write(pieces)
+    if taken < pieces.count, !isBroken, phase != .closed {
+      stream.queue(copying: UnsafeBufferPointer(rebasing: pieces[taken...]))
+    }
+  }
+
   /// Writes a run of bytes, queueing what the kernel does not take.
   func writeAll(_ bytes: UnsafeRawBufferPointer) {
     guard !isBroken, phase != .closed, bytes.count > 0 else { return }
-    withUnsafePointer(to: bytes) { pointer in
-      let pieces = UnsafeBufferPointer(start: pointer, count: 1)
-      if write(pieces) == 0 { stream.queue(copying: pieces) }
-    }
+    withUnsafePointer(to: bytes) { writeAll(UnsafeBufferPointer(start: $0, count: 1)) }
   }
 
   var hasQueuedOutput: Bool { stream.queuedBytes > 0 }

@@ -1,0 +1,145 @@
+internal import Backends
+internal import CachePolicy
+internal import Synchronization
+
+/// The JSON document of `GET /stats`: its fields are documented in docs/operations.md.
+struct Stats: Encodable {
+  struct Bytes: Encodable {
+    let toClients: UInt64
+    let fromStore: UInt64
+    let fromOrigin: UInt64
+  }
+
+  struct Origin: Encodable {
+    let requests: UInt64
+    let failures: UInt64
+    let connectionsOpened: UInt64
+    let reused: UInt64
+  }
+
+  struct Store: Encodable {
+    let entries: UInt64
+    let bytes: UInt64
+    let maxBytes: UInt64
+    let evicted: UInt64
+    let expired: UInt64
+    let damaged: UInt64
+    let state: String
+    let notStored: [String: UInt64]
+  }
+
+  struct Connections: Encodable {
+    let open: Int
+    let accepted: UInt64
+    let refused: UInt64
+  }
+
+  struct Route: Encodable {
+    let strategy: String
+    let requests: UInt64
+    let hits: UInt64
+    let stale: UInt64
+    let misses: UInt64
+    let passes: UInt64
+    let errors: UInt64
+    let collapsed: UInt64
+    let hitRatio: Double
+    let entries: UInt64
+    let bytesFromStore: UInt64
+    let bytesFromOrigin: UInt64
+  }
+
+  let version: String
+  let startedAt: String
+  let uptimeSeconds: Int64
+  let requests: UInt64
+  let hits: UInt64
+  let stale: UInt64
+  let misses: UInt64
+  let passes: UInt64
+  let errors: UInt64
+  let hitRatio: Double
+  let collapsed: UInt64
+  let bytes: Bytes
+  let origin: Origin
+  let store: Store
+  let connections: Connections
+  let routes: [String: Route]
+
+  init(server: Server, counters: Counters, origin: CurlClient.Counters) {
+    let services = server.services
+    let total = counters.total
+    let stored = services.store.statistics()
+    version = Version.current
+    startedAt = Stats.timestamp(server.startedAtMilliseconds)
+    uptimeSeconds = max(0, services.clock.nowMilliseconds - server.startedAtMilliseconds) / 1000
+    requests = total.requests
+    hits = total.hits
+    stale = total.stale
+    misses = total.misses
+    passes = total.passes
+    errors = total.errors
+    hitRatio = total.hitRatio
+    collapsed = total.collapsed
+    bytes = Bytes(
+      toClients: counters.bytesToClients, fromStore: total.bytesFromStore,
+      fromOrigin: total.bytesFromOrigin)
+    self.origin = Origin(
+      requests: origin.requests, failures: origin.failures,
+      connectionsOpened: origin.connectionsOpened, reused: origin.connectionsReused)
+    store = Stats.store(stored, counters)
+    connections = Connections(
+      open: server.gate.open.load(ordering: .relaxed),
+      accepted: server.gate.accepted.load(ordering: .relaxed),
+      refused: server.gate.refused.load(ordering: .relaxed))
+    routes = Stats.routes(services, counters, stored)
+  }
+
+  private static func store(_ stored: StoreStatistics, _ counters: Counters) -> Store {
+    var reasons: [String: UInt64] = [:]
+    for (reason, count) in stored.notStored.merging(counters.notStored, uniquingKeysWith: +)
+    where count > 0 {
+      reasons[reason.rawValue] = count
+    }
+    var state = "ok"
+    if case .degraded(let reason) = stored.state { state = "degraded: \(reason)" }
+    return Store(
+      entries: stored.entries, bytes: stored.bytes, maxBytes: stored.maxBytes,
+      evicted: stored.evicted, expired: stored.expired, damaged: stored.damaged, state: state,
+      notStored: reasons)
+  }
+
+  private static func routes(
+    _ services: Services, _ counters: Counters, _ stored: StoreStatistics
+  ) -> [String: Route] {
+    var result: [String: Route] = [:]
+    var contexts: [RouteContext?] = services.routes
+    contexts.append(services.defaultRoute)
+    for (index, name) in services.countedNames.enumerated() {
+      let counts = counters.routes[index]
+      let context = index < contexts.count ? contexts[index] : nil
+      // The catch-alls show once they took something.
+      if context == nil || index >= services.routes.count, counts.requests == 0 { continue }
+      result[name] = Route(
+        strategy: context?.policy.strategy.name ?? "none", requests: counts.requests,
+        hits: counts.hits, stale: counts.stale, misses: counts.misses, passes: counts.passes,
+        errors: counts.errors, collapsed: counts.collapsed, hitRatio: counts.hitRatio,
+        entries: context.flatMap { stored.entriesByRoute[$0.identifier] } ?? 0,
+        bytesFromStore: counts.bytesFromStore, bytesFromOrigin: counts.bytesFromOrigin)
+    }
+    return result
+  }
+
+  /// RFC 3339, in UTC, to the second.
+  static func timestamp(_ milliseconds: Int64) -> String {
+    var text: [UInt8] = []
+    HTTPDate.format(milliseconds / 1000, into: &text)
+    // "Sun, 06 Nov 1994 08:49:37 GMT"
+    let parts = String(decoding: text, as: UTF8.self).split(separator: " ")
+    let months = [
+      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+    let month = (months.firstIndex(of: String(parts[2])) ?? 0) + 1
+    return "\(parts[3])-\(month < 10 ? "0" : "")\(month)-\(parts[1])T\(parts[4])Z"
+  }
+}

@@ -1,0 +1,315 @@
+internal import Backends
+internal import CachePolicy
+
+/// A copy that answers, and why.
+struct CopyAnswer {
+  let record: RecordView
+  let state: CopyState
+  let route: RouteContext
+  let use: StrategyMachine.CopyUse
+  /// Where the network was asked first: the `fwd` word, and the status it answered with.
+  let forward: (reason: StrategyMachine.ForwardReason, status: UInt16?)?
+
+  /// A confirmed copy is a hit; one that serves stale is not, however fresh the reason sounds.
+  var kind: Counters.Kind {
+    if use == .confirmed || use == .fresh { return .hit }
+    return state.timeToLiveMilliseconds > 0 ? .hit : .stale
+  }
+}
+
+/// Writes a copy out of the store to a client: whole, as a range of it, or as 304.
+///
+/// Called between the reader's begin and end. Head and short bodies go out by one write straight
+/// from the map; of a long body the first chunks do, and a `CopyStream` carries on.
+enum CopyServing {
+  /// How much of a long body is offered to the kernel at once, in chunks.
+  static let chunksPerWrite = 16
+
+  /// nil: the answer is written, and the caller ends it.
+  static func begin(
+    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    by repository: Repository
+  ) -> CopyStream? {
+    let record = answer.record
+    repository.services.store.markUsed(entryID: record.entryID)
+    repository.count(answer.kind, route: answer.route)
+    connection.answerHasBegun = true
+    if isNotModified(record, request, repository.services.clock.nowMilliseconds / 1000) {
+      writeNotModified(answer, on: connection, repository)
+      return nil
+    }
+    let output = connection.worker.output
+    output.removeAll()
+    var range = 0..<record.bodyLength
+    var head = record.head
+    if request.method == .get, request.fields.contains(.range), record.metadata.status == 200 {
+      switch requestedRange(request, record, repository.services.clock.nowMilliseconds / 1000) {
+      case .whole: break
+      case .part(let part):
+        range = part
+        output.append("HTTP/1.1 206 Partial Content\r\n")
+        output.append(StoredHead.withoutStatusLine(record.head))
+        output.append("Content-Range: ")
+        output.append(ByteRange.contentRange(part, length: record.bodyLength))
+        output.append("\r\n")
+        head = UnsafeRawBufferPointer(start: nil, count: 0)
+      case .unsatisfiable:
+        writeUnsatisfiable(answer, on: connection, repository)
+        return nil
+      }
+    }
+    if hasBody(record.metadata.status) {
+      output.append("Content-Length: ")
+      output.append(decimal: UInt64(range.count))
+      output.append("\r\n")
+    }
+    appendAnswerFields(answer, to: output)
+    connection.appendConnectionField(to: output)
+    output.append("\r\n\r\n")
+    if request.method == .head || range.isEmpty || !hasBody(record.metadata.status) {
+      write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
+      return nil
+    }
+    repository.count(bytesFromStore: range.count, route: answer.route)
+    if record.isInline {
+      let body = record.inlineBody[Int(range.lowerBound)..<Int(range.upperBound)]
+      write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(rebasing: body))
+      return nil
+    }
+    let stream = CopyStream(
+      connection: connection, repository: repository, entryID: record.entryID, range: range)
+    stream.writeFirst(head, output.bytes)
+    return stream.isComplete ? nil : stream
+  }
+
+  private static func hasBody(_ status: UInt16) -> Bool { status != 204 && status != 304 }
+
+  /// Writes head and body at once; what the kernel does not take is copied and queued.
+  private static func write(
+    _ connection: Connection, _ repository: Repository, _ head: UnsafeRawBufferPointer,
+    _ fields: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
+  ) {
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 3) { pieces in
+      pieces[0] = head
+      pieces[1] = fields
+      pieces[2] = body
+      connection.writeAll(UnsafeBufferPointer(pieces))
+    }
+    repository.count(bytesToClient: head.count + fields.count + body.count)
+  }
+
+  // MARK: Fields of the answer
+
+  /// `Age`, `Cache-Status` and `Via`; the last line is left open for the connection's field.
+  static func appendAnswerFields(_ answer: CopyAnswer, to output: OutputBuffer) {
+    output.append("Age: ")
+    output.append(decimal: max(0, answer.state.ageMilliseconds / 1000))
+    output.append("\r\nCache-Status: larder; ")
+    if let forward = answer.forward {
+      output.append("fwd=")
+      output.append(forward.reason.rawValue)
+      if let status = forward.status {
+        output.append("; fwd-status=")
+        output.append(decimal: UInt64(status))
+      }
+    } else {
+      output.append("hit")
+    }
+    output.append("; ttl=")
+    output.append(decimal: seconds(answer.state.timeToLiveMilliseconds))
+    output.append(answer.route.detail)
+    output.append("\r\nVia: 1.1 larder")
+  }
+
+  /// Whole seconds, rounded down also below zero.
+  private static func seconds(_ milliseconds: Int64) -> Int64 {
+    milliseconds >= 0 ? milliseconds / 1000 : -((999 - milliseconds) / 1000)
+  }
+
+  // MARK: 304 and ranges
+
+  private static func isNotModified(
+    _ record: RecordView, _ request: borrowing RequestHead, _ nowSeconds: Int64
+  ) -> Bool {
+    guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
+      return false
+    }
+    return Validation.notModified(
+      request: request.fields, status: record.metadata.status,
+      eTag: Span(_unsafeBytes: record.entityTag),
+      lastModified: Span(_unsafeBytes: record.lastModified),
+      date: [UInt8]().span, nowSeconds: nowSeconds)
+  }
+
+  private static func writeNotModified(
+    _ answer: CopyAnswer, on connection: Connection, _ repository: Repository
+  ) {
+    let output = connection.worker.output
+    output.removeAll()
+    output.append("HTTP/1.1 304 Not Modified\r\n")
+    append(Validation.notModifiedFields(of: StoredHead.fields(of: answer.record.head)), to: output)
+    appendAnswerFields(answer, to: output)
+    connection.appendConnectionField(to: output)
+    output.append("\r\n\r\n")
+    connection.writeAll(output.bytes)
+    repository.count(bytesToClient: output.count)
+  }
+
+  static func append(_ fields: Fields, to output: OutputBuffer) {
+    for line in fields.lines {
+      output.append(fields.bytes[line.name])
+      output.append(": ")
+      output.append(fields.bytes[line.value])
+      output.append("\r\n")
+    }
+  }
+
+  private enum Requested {
+    case whole
+    case part(Range<UInt64>)
+    case unsatisfiable
+  }
+
+  /// One range is served as 206; several, and what does not hold If-Range, as the whole (a server
+  /// may ignore Range, RFC 9110 §14.2).
+  private static func requestedRange(
+    _ request: borrowing RequestHead, _ record: RecordView, _ nowSeconds: Int64
+  ) -> Requested {
+    guard let value = request.fields.first(.range), let ranges = ByteRange.parse(value.span),
+      ranges.count == 1
+    else { return .whole }
+    let stored = StoredHead.fields(of: record.head)
+    guard
+      Validation.ifRangeHolds(request: request.fields, stored: stored, nowSeconds: nowSeconds)
+    else { return .whole }
+    guard let part = ranges[0].resolved(length: record.bodyLength) else { return .unsatisfiable }
+    return .part(part)
+  }
+
+  private static func writeUnsatisfiable(
+    _ answer: CopyAnswer, on connection: Connection, _ repository: Repository
+  ) {
+    let output = connection.worker.output
+    output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
+    output.append(ByteRange.contentRangeUnsatisfied(length: answer.record.bodyLength))
+    output.append("\r\nContent-Length: 0\r\n")
+    appendAnswerFields(answer, to: output)
+    connection.appendConnectionField(to: output)
+    output.append("\r\n\r\n")
+    connection.writeAll(output.bytes)
+    repository.count(bytesToClient: output.count)
+  }
+}
+
+/// The rest of a long body on its way from the store to one client, turn by turn.
+///
+/// Holds a pin, so that the chunks stay where they are, and no transaction: each turn looks its
+/// chunks up anew, and a slow client holds back nothing but itself.
+final class CopyStream: ConnectionExchange {
+  /// How much one turn writes to one client, so that the others are served too.
+  private static let bytesPerTurnMax = 4 * 1024 * 1024
+
+  private let connection: Connection
+  private let repository: Repository
+  private let entryID: UInt64
+  private var position: UInt64
+  private let end: UInt64
+  private var isPinned = false
+  private var isOver = false
+
+  init(connection: Connection, repository: Repository, entryID: UInt64, range: Range<UInt64>) {
+    self.connection = connection
+    self.repository = repository
+    self.entryID = entryID
+    position = range.lowerBound
+    end = range.upperBound
+  }
+
+  deinit { if isPinned { repository.services.store.unpin(entryID: entryID) } }
+
+  var isComplete: Bool { position == end }
+
+  /// Writes the head and as much of the body as fits, within the caller's read transaction.
+  func writeFirst(_ head: UnsafeRawBufferPointer, _ fields: UnsafeRawBufferPointer) {
+    guard writeChunks(after: [head, fields]) else {
+      isOver = true
+      connection.abortAnswer()
+      return
+    }
+  }
+
+  /// Carries on after the first write, as the connection's exchange.
+  func start() {
+    guard !isOver else { return }
+    isPinned = repository.services.store.pin(entryID: entryID)
+    connection.exchange = self
+    if !connection.hasQueuedOutput { connection.worker.loop.later { [self] in clientTookAll() } }
+  }
+
+  func clientTookAll() {
+    guard !isOver else { return }
+    let startPosition = position
+    while !isComplete, !connection.hasQueuedOutput {
+      repository.reader.begin()
+      let isSound = writeChunks(after: [])
+      repository.reader.end()
+      guard isSound else {
+        isOver = true
+        repository.services.log.error("a stored body is damaged; the client's answer was cut")
+        connection.abortAnswer()
+        return
+      }
+      if position - startPosition >= CopyStream.bytesPerTurnMax, !isComplete {
+        if !connection.hasQueuedOutput {
+          connection.worker.loop.later { [self] in clientTookAll() }
+        }
+        return
+      }
+    }
+    if isComplete {
+      isOver = true
+      connection.endAnswer()
+    }
+  }
+
+  /// False: a chunk is missing or damaged.
+  private func writeChunks(after heads: [UnsafeRawBufferPointer]) -> Bool {
+    let chunkBytes = UInt64(repository.services.chunkBytes)
+    return withUnsafeTemporaryAllocation(
+      of: UnsafeRawBufferPointer.self, capacity: CopyServing.chunksPerWrite + heads.count
+    ) { pieces in
+      var count = 0
+      for head in heads {
+        pieces[count] = head
+        count += 1
+      }
+      var next = position
+      while next < end, count < pieces.count {
+        let index = next / chunkBytes
+        let from = next - index * chunkBytes
+        guard let chunk = repository.reader.chunk(entryID: entryID, index: UInt32(index)),
+          from < chunk.count
+        else { return false }
+        let upTo = min(UInt64(chunk.count), end - index * chunkBytes)
+        pieces[count] = UnsafeRawBufferPointer(rebasing: chunk[Int(from)..<Int(upTo)])
+        count += 1
+        next = index * chunkBytes + upTo
+      }
+      let all = UnsafeBufferPointer(rebasing: pieces[0..<count])
+      var taken = connection.write(all)
+      if taken < heads.count {
+        connection.writeAll(UnsafeBufferPointer(rebasing: all[taken..<heads.count]))
+        taken = heads.count
+      }
+      for index in 0..<taken {
+        repository.count(bytesToClient: all[index].count)
+        if index >= heads.count { position += UInt64(all[index].count) }
+      }
+      return true
+    }
+  }
+
+  func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) {}
+  func requestBodyEnded() {}
+  func clientLeft() { isOver = true }
+}

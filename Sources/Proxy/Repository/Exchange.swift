@@ -1,0 +1,474 @@
+internal import Backends
+internal import CachePolicy
+
+/// A request that waits for the network: carries out what its `StrategyMachine` decides as the fill
+/// it follows goes on.
+///
+/// Lives on its client's loop from the moment the store alone could not answer until the answer is
+/// out. It holds no policy: every event goes to the machine, every action comes from it.
+final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
+  // @unchecked Sendable: touched on its client's loop alone; fills elsewhere carry the reference.
+
+  private enum Phase {
+    /// Nothing of an answer is out.
+    case waiting
+    /// The fill's answer is on its way to the client.
+    case relaying
+    case over
+  }
+
+  /// How the answer's body is delimited.
+  enum BodyFraming {
+    case none
+    case length
+    case chunked
+    /// By the end of the connection (HTTP/1.0 clients).
+    case close
+  }
+
+  let repository: Repository
+  let connection: Connection
+  let source: FetchSource
+  private var machine: StrategyMachine
+  private var copy: (entryID: UInt64, fields: Fields)?
+  private var phase = Phase.waiting
+  private var fetch: StrategyMachine.Fetch?
+  private var passReason: StrategyMachine.ForwardReason?
+  var fill: Fill?
+  /// Whether the fill was another's.
+  private var isCollapsed = false
+  private var deadline: LoopTimer?
+  private var lastError: OriginError?
+  var framing = BodyFraming.none
+  var offset = 0
+  lazy var requestBody = RequestBodyBuffer(exchange: self)
+
+  init(
+    repository: Repository, connection: Connection, head: RequestHead, path: [UInt8],
+    route: RouteContext, machine: StrategyMachine, key: StoreKey?, wholeKey: [UInt8],
+    copy: (entryID: UInt64, fields: Fields)?
+  ) {
+    self.repository = repository
+    self.connection = connection
+    self.machine = machine
+    self.copy = copy
+    source = FetchSource(
+      head: head, path: path, route: route, peer: connection.peer, key: key, wholeKey: wholeKey)
+  }
+
+  private var services: Services { repository.services }
+  private var worker: Worker { repository.worker }
+
+  // MARK: Actions
+
+  func perform(_ action: StrategyMachine.Action) {
+    switch action {
+    case .serve(let use), .serveThenRefresh(let use): serveCopy(use)
+    case .fetch(let fetch): begin(fetch)
+    case .pass(let reason): pass(reason)
+    case .relay: relayOrHold()
+    case .wait: waitForFill()
+    case .fail(let failure): fail(failure)
+    }
+  }
+
+  private func begin(_ fetch: StrategyMachine.Fetch) {
+    self.fetch = fetch
+    if let milliseconds = fetch.deadlineMilliseconds {
+      deadline = LoopTimer(loop: worker.loop, afterMilliseconds: milliseconds) { [weak self] in
+        self?.deadlinePassed()
+      }
+    }
+    if fetch.isShared {
+      joinOrStart(tableKey: source.key!)
+    } else {
+      let notStored: NotStoredReason? =
+        source.head.method == .head ? .method : source.head.fields.contains(.range) ? .range : nil
+      startAlone(notStored: notStored)
+    }
+  }
+
+  private func pass(_ reason: StrategyMachine.ForwardReason) {
+    passReason = reason
+    startAlone(notStored: reason == .method ? .method : .strategy)
+  }
+
+  /// Follows the key's running fill, or begins it.
+  private func joinOrStart(tableKey: StoreKey) {
+    let validated = fetch?.isConditional == true ? copy?.entryID : nil
+    var plan = repository.plan(
+      source, notStored: nil, validated: validated, copyMayStandIn: machine.mayStandIn,
+      isShared: true)
+    plan.tableKey = tableKey
+    let (outcome, fill) = services.fillTable.joinOrStart(
+      tableKey, nowMilliseconds: services.clock.nowMilliseconds
+    ) { [repository] in
+      let fill = Fill(plan: plan, repository: repository)
+      fill.join(self)
+      return fill
+    }
+    switch outcome {
+    case .alone: startAlone(notStored: nil)
+    case .join(let running):
+      isCollapsed = true
+      self.fill = running
+      running.join(self)
+      fillProgressed()
+    case .start:
+      self.fill = fill
+      // Between the look-up and now another loop's fill may have landed and left the table.
+      if copy == nil, let landed = landedCopy() {
+        leaveFill(abandoning: true)
+        serve(landed)
+        return
+      }
+      start(fill!, plan)
+    }
+  }
+
+  /// A fetch that nobody joins.
+  private func startAlone(notStored: NotStoredReason?) {
+    let validated = notStored == nil && fetch?.isConditional == true ? copy?.entryID : nil
+    let plan = repository.plan(
+      source, notStored: notStored, validated: validated, copyMayStandIn: machine.mayStandIn,
+      isShared: false)
+    let fill = Fill(plan: plan, repository: repository)
+    isCollapsed = false
+    self.fill = fill
+    fill.join(self)
+    start(fill, plan)
+  }
+
+  private func start(_ fill: Fill, _ plan: FillPlan) {
+    var body: (source: any OriginBodySource, length: Int64?)?
+    // A body on GET or HEAD is not forwarded where the answer may be stored.
+    let forwardsBody = source.route.policy.strategy == .networkOnly || passReason == .method
+    if forwardsBody, source.head.framing != .none {
+      switch source.head.framing {
+      case .length(let length): body = (requestBody, Int64(length))
+      case .chunked, .none: body = (requestBody, nil)
+      }
+    }
+    requestBody.isWanted = body != nil
+    let request = repository.originRequest(
+      source, plan, validators: copy?.fields ?? Fields(), body: body)
+    fill.wait(self, on: worker)
+    fill.start(request)
+    connection.acceptBody()
+  }
+
+  // MARK: Events
+
+  func fillProgressed() {
+    guard let fill else { return }
+    switch phase {
+    case .over: return
+    case .relaying: pump()
+    case .waiting: answerArrived(fill.progress)
+    }
+  }
+
+  private func answerArrived(_ progress: Fill.Progress) {
+    switch progress.ending {
+    case .confirmed:
+      perform(machine.originAnswered(status: 304, confirmsCopy: true))
+      return
+    case .copyLost:
+      refetchWhole()
+      return
+    case .failed(let error):
+      lastError = error
+      leaveFill()
+      perform(machine.originFailed())
+      return
+    case .whole, nil: break
+    }
+    guard let head = progress.head else {
+      waitForFill()
+      return
+    }
+    if isCollapsed, !mayShare(head) { return }
+    if phase == .waiting {
+      perform(machine.originAnswered(status: head.status, confirmsCopy: false))
+    }
+  }
+
+  /// Whether a joiner may have the fill's answer; where not, it fetches for itself.
+  private func mayShare(_ head: Fill.Head) -> Bool {
+    if !head.isShareable {
+      leaveFill()
+      startAlone(notStored: nil)
+      return false
+    }
+    let request = OriginRequestBuilder.forwardedFields(
+      source.head.fields, route: source.route, forStore: true)
+    guard let block = head.varyBlock, !Vary.matches(block: block.span, request: request) else {
+      return true
+    }
+    // Another variant is wanted: one fill for all who want the same.
+    leaveFill()
+    let own = Vary.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
+    let variant = Vary.variantHash(own.span)
+    let key = source.key!
+    joinOrStart(tableKey: StoreKey(high: key.high ^ variant, low: key.low &+ variant))
+    return false
+  }
+
+  /// The copy that the origin confirmed is gone: the whole answer is fetched.
+  private func refetchWhole() {
+    leaveFill()
+    copy = nil
+    fetch?.isConditional = false
+    joinOrStart(tableKey: source.key!)
+  }
+
+  private func waitForFill() {
+    guard phase != .over, let fill else { return }
+    fill.wait(self, on: worker)
+    // What came between the last look and now would not be told.
+    let progress = fill.progress
+    if progress.ending != nil { worker.loop.later { [weak self] in self?.fillProgressed() } }
+  }
+
+  /// Sends the network's answer on, or holds it back while a copy could still take its place.
+  private func relayOrHold() {
+    guard let fill, phase == .waiting else { return }
+    let progress = fill.progress
+    if machine.mayStandIn, fetch?.holdsBack == true, progress.ending != .whole,
+      progress.receivedBytes < worker.limits.rescueHoldBytes
+    {
+      waitForFill()
+      return
+    }
+    beginRelay(progress)
+  }
+
+  private func deadlinePassed() {
+    guard phase == .waiting else { return }
+    let action = machine.deadlinePassed()
+    if action != .wait { perform(action) }
+  }
+
+  // MARK: Answering
+
+  private func serveCopy(_ use: StrategyMachine.CopyUse) {
+    let reader = repository.reader
+    reader.begin()
+    guard
+      let record = repository.selectRecord(
+        source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    else {
+      reader.end()
+      copyVanished(use)
+      return
+    }
+    serve(record, use)
+  }
+
+  /// Within the reader's begin; ends it.
+  private func serve(_ record: RecordView, _ use: StrategyMachine.CopyUse) {
+    let state = Freshness.copyState(
+      of: record.metadata, policy: source.route.policy, request: machine.request.directives,
+      nowMilliseconds: services.clock.nowMilliseconds)
+    let status: UInt16? = use == .confirmed ? 304 : fill?.progress.head?.status
+    let forward = fetch.map { (reason: $0.reason, status: status) }
+    let answer = CopyAnswer(
+      record: record, state: state, route: source.route, use: use, forward: forward)
+    finish()
+    let stream = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
+    repository.reader.end()
+    if isCollapsed { repository.countCollapsed(source.route) }
+    if let stream { stream.start() } else { connection.endAnswer() }
+  }
+
+  private func copyVanished(_ use: StrategyMachine.CopyUse) {
+    switch use {
+    case .confirmed: refetchWhole()
+    case .networkFailed, .deadline, .fresh, .stale:
+      if let progress = fill?.progress, progress.head != nil {
+        beginRelay(progress)
+      } else {
+        fail(.network)
+      }
+    }
+  }
+
+  /// A copy that landed while this request was on its way to begin a fill. Within a begun reader.
+  private func landedCopy() -> RecordView? {
+    let reader = repository.reader
+    reader.begin()
+    if let record = repository.selectRecord(
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    {
+      let state = Freshness.copyState(
+        of: record.metadata, policy: source.route.policy, request: machine.request.directives,
+        nowMilliseconds: services.clock.nowMilliseconds)
+      if state.isFresh { return record }
+    }
+    reader.end()
+    return nil
+  }
+
+  private func serve(_ landed: RecordView) {
+    fetch = nil
+    serve(landed, .fresh)
+  }
+
+  private func fail(_ failure: StrategyMachine.Failure) {
+    let problem: Problem
+    switch failure {
+    case .notStored:
+      problem = Problem(status: 504, detail: "no stored answer, and the network is not asked")
+    case .staleForbidden:
+      problem = Problem(
+        status: 504, detail: "the origin forbids a stale answer: \(lastError?.reason ?? "")")
+    case .network: problem = networkProblem
+    }
+    finish()
+    leaveFill()
+    repository.count(.error, route: source.route, isCollapsed: isCollapsed)
+    let forward = fetch?.reason ?? passReason
+    let word = forward.map { "fwd=\($0.rawValue)" } ?? "fwd=miss"
+    let detail = failure == .network ? "origin-failed" : failure.rawValue
+    connection.respond(problem, cacheStatus: "larder; \(word); detail=\(detail)")
+  }
+
+  private var networkProblem: Problem {
+    switch lastError {
+    case .timedOut(let text): Problem(status: 504, detail: "the origin was too late: \(text)")
+    case .requestBodyFailed: Problem(status: 400, detail: "the request's body broke off")
+    case let error?: Problem(status: 502, detail: error.reason)
+    case nil: Problem(status: 502, detail: "the origin gave no answer")
+    }
+  }
+
+  private func beginRelay(_ progress: Fill.Progress) {
+    guard let head = progress.head else { return }
+    machine.answerBegan()
+    deadline?.cancel()
+    deadline = nil
+    phase = .relaying
+    let isMiss = head.notStored == nil && fetch != nil
+    repository.count(isMiss ? .miss : .pass, route: source.route, isCollapsed: isCollapsed)
+    if passReason == .method { repository.invalidate(source, answer: head) }
+    connection.answerHasBegun = true
+    let whole = progress.ending == .whole ? UInt64(progress.receivedBytes) : nil
+    if fetch?.isShared == true,
+      Validation.notModified(
+        request: source.head.fields, status: head.status, stored: head.fields,
+        nowSeconds: services.clock.nowMilliseconds / 1000)
+    {
+      writeNotModified(head)
+      return
+    }
+    encodeHead(head, knownLength: whole)
+    pump(afterHead: true)
+  }
+
+  private func writeNotModified(_ head: Fill.Head) {
+    let output = worker.output
+    output.removeAll()
+    output.append("HTTP/1.1 304 Not Modified\r\n")
+    CopyServing.append(Validation.notModifiedFields(of: head.fields), to: output)
+    appendForwardFields(head, to: output)
+    connection.writeAll(output.bytes)
+    repository.count(bytesToClient: output.count)
+    finish()
+    leaveFill()
+    connection.endAnswer()
+  }
+
+  private func encodeHead(_ head: Fill.Head, knownLength: UInt64?) {
+    let output = worker.output
+    output.removeAll()
+    output.append(head.encoded)
+    if !isCollapsed { CopyServing.append(head.ownFields, to: output) }
+    if let age = head.ageMilliseconds {
+      output.append("Age: ")
+      output.append(decimal: age / 1000)
+      output.append("\r\n")
+    }
+    let length = head.contentLength ?? knownLength
+    if source.head.method == .head || head.status == 204 || head.status == 304 {
+      framing = .none
+      if head.status != 204, let length = head.contentLength {
+        appendLength(length, to: output)
+      }
+    } else if let length {
+      framing = .length
+      appendLength(length, to: output)
+    } else if connection.minorVersion == 1 {
+      framing = .chunked
+      output.append("Transfer-Encoding: chunked\r\n")
+    } else {
+      framing = .close
+      connection.closeAfterAnswer()
+    }
+    appendForwardFields(head, to: output)
+  }
+
+  private func appendLength(_ length: UInt64, to output: OutputBuffer) {
+    output.append("Content-Length: ")
+    output.append(decimal: length)
+    output.append("\r\n")
+  }
+
+  /// `Cache-Status`, `Via`, the connection's field, and the end of the head.
+  private func appendForwardFields(_ head: Fill.Head, to output: OutputBuffer) {
+    output.append("Cache-Status: larder; fwd=")
+    output.append((fetch?.reason ?? passReason ?? .bypass).rawValue)
+    output.append("; fwd-status=")
+    output.append(decimal: UInt64(head.status))
+    if let reason = head.notStored {
+      if fetch != nil {
+        output.append("; detail=")
+        output.append(reason.rawValue)
+      } else {
+        output.append(source.route.detail)
+      }
+    } else {
+      output.append("; stored")
+      if isCollapsed { output.append("; collapsed") }
+      output.append(source.route.detail)
+    }
+    output.append("\r\nVia: 1.1 larder")
+    connection.appendConnectionField(to: output)
+    output.append("\r\n\r\n")
+  }
+
+  // MARK: The end
+
+  /// The answer is decided on, or out: nothing more is waited for.
+  func finish() {
+    phase = .over
+    deadline?.cancel()
+    deadline = nil
+    leaveFill()
+  }
+
+  func leaveFill(abandoning: Bool = false) {
+    guard let fill else { return }
+    if abandoning { fill.end(.failed(.broken("not needed"))) }
+    fill.leave(self)
+    if phase != .over || abandoning { self.fill = nil }
+  }
+}
+
+// MARK: - The client's side
+
+extension Exchange {
+  func clientTookAll() {
+    guard phase == .relaying else { return }
+    pump()
+  }
+
+  func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) { requestBody.append(bytes) }
+
+  func requestBodyEnded() { requestBody.end() }
+
+  func clientLeft() {
+    requestBody.fail()
+    finish()
+    fill = nil
+  }
+}

@@ -1,0 +1,160 @@
+internal import Backends
+
+/// Sends a fill's body to a client, as it grows and as the client takes it.
+extension Exchange {
+  /// How often one turn writes to one client, so that the others are served too.
+  private static let writesPerTurnMax = 64
+
+  /// Writes what there is until the client's connection or the fill has to be waited for.
+  /// `afterHead`: the head is in the worker's output and goes out with the first bytes.
+  func pump(afterHead: Bool = false) {
+    guard let fill else { return }
+    var headIsDue = afterHead
+    var writes = 0
+    while headIsDue || !connection.hasQueuedOutput {
+      writes += 1
+      if writes > Exchange.writesPerTurnMax {
+        repository.worker.loop.later { [weak self] in self?.fillProgressed() }
+        return
+      }
+      if framing == .none {
+        if headIsDue { writeHead() }
+        complete()
+        return
+      }
+      switch fill.read(at: offset, for: self, on: repository.worker) {
+      case .bytes(let chunk, let range):
+        write(UnsafeRawBufferPointer(rebasing: chunk.bytes(upTo: range.upperBound)[range]), headIsDue)
+      case .stored(let index, let from):
+        guard writeStored(index, from, fill, headIsDue) else { return }
+      case .wait:
+        if headIsDue { writeHead() }
+        return
+      case .end:
+        if headIsDue { writeHead() }
+        if framing == .chunked { writeText("0\r\n\r\n") }
+        complete()
+        return
+      case .failed:
+        // The head is out: all that is left is to let the client see that the body broke off.
+        finish()
+        connection.abortAnswer()
+        return
+      }
+      headIsDue = false
+    }
+  }
+
+  private func writeStored(_ index: UInt32, _ from: Int, _ fill: Fill, _ headIsDue: Bool) -> Bool {
+    let reader = repository.reader
+    reader.begin()
+    defer { reader.end() }
+    guard let chunk = reader.chunk(entryID: fill.entryID, index: index), from < chunk.count else {
+      finish()
+      connection.abortAnswer()
+      return false
+    }
+    write(UnsafeRawBufferPointer(rebasing: chunk[from...]), headIsDue)
+    return true
+  }
+
+  private func writeHead() {
+    let head = repository.worker.output.bytes
+    connection.writeAll(head)
+    repository.count(bytesToClient: head.count)
+  }
+
+  private func writeText(_ text: StaticString) {
+    connection.writeAll(
+      UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    repository.count(bytesToClient: text.utf8CodeUnitCount)
+  }
+
+  /// Writes body bytes in the answer's framing, behind the head where that is due.
+  private func write(_ body: UnsafeRawBufferPointer, _ headIsDue: Bool) {
+    let output = repository.worker.output
+    if !headIsDue { output.removeAll() }
+    if framing == .chunked {
+      output.append(hexadecimal: body.count)
+      output.append("\r\n")
+    }
+    let text: StaticString = "\r\n"
+    let tail =
+      framing == .chunked
+      ? UnsafeRawBufferPointer(start: text.utf8Start, count: 2)
+      : UnsafeRawBufferPointer(start: nil, count: 0)
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 3) { pieces in
+      pieces[0] = output.bytes
+      pieces[1] = body
+      pieces[2] = tail
+      connection.writeAll(UnsafeBufferPointer(pieces))
+    }
+    repository.count(bytesToClient: output.count + body.count + tail.count)
+    offset += body.count
+    fill?.advance(self, to: offset)
+  }
+
+  private func complete() {
+    finish()
+    fill = nil
+    connection.endAnswer()
+  }
+}
+
+/// A request's body between a client and an origin: bounded, in order, read once.
+final class RequestBodyBuffer: OriginBodySource {
+  private unowned let exchange: Exchange
+  private var bytes: [UInt8] = []
+  private var readCount = 0
+  private var hasEnded = false
+  private var hasFailed = false
+  private(set) var hasBeenRead = false
+  /// Whether anybody takes the body; else it is thrown away as it comes.
+  var isWanted = false
+
+  init(exchange: Exchange) { self.exchange = exchange }
+
+  func append(_ arrived: UnsafeRawBufferPointer) {
+    guard isWanted else { return }
+    bytes.append(contentsOf: arrived)
+    if bytes.count - readCount > exchange.connection.worker.limits.requestBodyBufferBytes {
+      exchange.connection.pauseReading()
+    }
+    exchange.fill?.requestBodyBecameAvailable()
+  }
+
+  func end() {
+    hasEnded = true
+    exchange.fill?.requestBodyBecameAvailable()
+  }
+
+  /// The client is gone: the origin must not take what came for the whole.
+  func fail() {
+    guard !hasEnded else { return }
+    hasFailed = true
+    exchange.fill?.requestBodyBecameAvailable()
+  }
+
+  func readBody(into buffer: UnsafeMutableRawBufferPointer) -> OriginBodyRead {
+    hasBeenRead = true
+    if hasFailed { return .failed }
+    let available = bytes.count - readCount
+    guard available > 0 else { return hasEnded ? .end : .wait }
+    let count = min(available, buffer.count)
+    bytes.withUnsafeBytes {
+      buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[readCount..<readCount + count]))
+    }
+    readCount += count
+    if readCount == bytes.count {
+      bytes.removeAll(keepingCapacity: true)
+      readCount = 0
+    } else if readCount > 1 << 20 {
+      bytes.removeFirst(readCount)
+      readCount = 0
+    }
+    if bytes.count - readCount < exchange.connection.worker.limits.requestBodyBufferBytes / 2 {
+      exchange.connection.resumeReading()
+    }
+    return .bytes(count)
+  }
+}

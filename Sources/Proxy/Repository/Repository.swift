@@ -1,0 +1,407 @@
+internal import Backends
+internal import CachePolicy
+
+/// The repository of one loop: takes each request, finds its route and its copy, has the
+/// `StrategyMachine` decide, and carries out what needs no waiting. What waits is an `Exchange`.
+///
+/// A hit is one look-up and one write within one turn, and allocates nothing. No read transaction
+/// outlives a call into this type.
+final class Repository: RequestHandler, @unchecked Sendable {
+  // @unchecked Sendable: fills carry a reference across loops; all but `services` and `worker` is
+  // touched on the worker's loop alone.
+
+  let worker: Worker
+  let services: Services
+  let remote: any RemoteDataSource
+  let reader: StoreReader
+  private(set) var counters: Counters
+  private var keyBuffer: [UInt8] = []
+  private var pathBuffer: [UInt8] = []
+
+  init(worker: Worker, services: Services, remote: any RemoteDataSource, reader: StoreReader) {
+    self.worker = worker
+    self.services = services
+    self.remote = remote
+    self.reader = reader
+    counters = Counters(routeCount: services.countedNames.count)
+    keyBuffer.reserveCapacity(1024)
+    pathBuffer.reserveCapacity(1024)
+  }
+
+  // MARK: A request
+
+  func handleRequest(on connection: Connection) {
+    switch worker.head.method {
+    case .connect, .trace, .purge, .ban:
+      respond(
+        connection,
+        Problem(
+          status: 405, detail: "this method is not served here",
+          fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]))
+      return
+    default: break
+    }
+    if worker.head.isAsterisk {
+      counters.routes[services.noRouteIndex].count(.pass)
+      connection.respond(
+        status: 204, fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")], body: [])
+      return
+    }
+    if let refusal = normalizePath() {
+      respond(connection, Problem(status: 400, detail: "malformed path: \(refusal.rawValue)"))
+      return
+    }
+    guard let route = findRoute() else {
+      respond(connection, Problem(status: 404, detail: "no route takes this request"))
+      return
+    }
+    serve(connection, route)
+  }
+
+  func requestWasRefused(_ refusal: RequestRefusal) {
+    counters.routes[services.noRouteIndex].count(.error)
+  }
+
+  private func normalizePath() -> PathNormalization.Refusal? {
+    let path = worker.head.path
+
+    switch PathNormalization.normalize(path.span, into: &pathBuffer) {
+    case .refused(let refusal): return refusal
+    case .rewritten: return nil
+    case .unchanged:
+      pathBuffer.removeAll(keepingCapacity: true)
+      pathBuffer.append(contentsOf: path)
+      return nil
+    }
+  }
+
+  private func findRoute() -> RouteContext? {
+    let found = services.configuration.routeTable.match(
+      method: worker.head.methodToken.span, host: worker.head.authority.span,
+      path: pathBuffer.span)
+    if let found { return services.routes[found] }
+    return services.defaultRoute
+  }
+
+  private func serve(_ connection: Connection, _ route: RouteContext) {
+    let method = worker.head.method
+    var machine = StrategyMachine(
+      policy: route.policy,
+      request: StrategyMachine.Request(
+        method: method, directives: requestDirectives(),
+        hasRange: worker.head.fields.contains(.range),
+        hasOriginPrecondition: Validation.hasOriginConditions(worker.head.fields)))
+    guard method == .get || method == .head, route.policy.strategy != .networkOnly else {
+      let action = machine.requestArrived(copy: nil)
+      begin(connection, route, machine, action, key: nil, copy: nil)
+      return
+    }
+    let key = makeKey(route)
+    reader.begin()
+    let record = selectRecord(key, wholeKey: keyBuffer, request: worker.head.fields)
+    var copy: CopyState?
+    if let record {
+      copy = Freshness.copyState(
+        of: record.metadata, policy: route.policy, request: machine.request.directives,
+        nowMilliseconds: services.clock.nowMilliseconds)
+    }
+    let action = machine.requestArrived(copy: copy)
+    switch action {
+    case .serve(let use), .serveThenRefresh(let use):
+      let answer = CopyAnswer(
+        record: record!, state: copy!, route: route, use: use, forward: nil)
+      let stream = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
+      if case .serveThenRefresh = action { refreshInBackground(route, key, record!, copy!) }
+      reader.end()
+      if let stream { stream.start() } else { connection.endAnswer() }
+    default:
+      let found = record.map { (entryID: $0.entryID, fields: validators(of: $0)) }
+      reader.end()
+      begin(connection, route, machine, action, key: key, copy: found)
+    }
+  }
+
+  private func requestDirectives() -> RequestDirectives {
+    guard worker.head.fields.contains(.cacheControl) || worker.head.fields.contains(.pragma) else {
+      return RequestDirectives()
+    }
+    return RequestDirectives(worker.head.fields)
+  }
+
+  private func begin(
+    _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
+    _ action: StrategyMachine.Action, key: StoreKey?,
+    copy: (entryID: UInt64, fields: Fields)?
+  ) {
+    let exchange = Exchange(
+      repository: self, connection: connection, head: worker.head, path: pathBuffer, route: route,
+      machine: machine, key: key, wholeKey: key == nil ? [] : keyBuffer, copy: copy)
+    connection.exchange = exchange
+    exchange.perform(action)
+  }
+
+  // MARK: Keys and copies
+
+  /// The key of the request in `worker.head`; the whole key is in `keyBuffer`.
+  private func makeKey(_ route: RouteContext) -> StoreKey {
+    makeKey(
+      route, authority: worker.head.authority, path: pathBuffer, query: worker.head.query)
+  }
+
+  private func makeKey(
+    _ route: RouteContext, authority: ArraySlice<UInt8>, path: [UInt8], query: ArraySlice<UInt8>?
+  ) -> StoreKey {
+    keyBuffer.removeAll(keepingCapacity: true)
+    CacheKey.append(part: route.upstreamName.span, to: &keyBuffer)
+    CacheKey.append(authority: authority.span, defaultPort: "80", to: &keyBuffer)
+    CacheKey.append(part: path.span, to: &keyBuffer)
+    if let query {
+      keyBuffer.append(UInt8(ascii: "?"))
+      CacheKey.append(part: query.span, to: &keyBuffer)
+    }
+    return keyBuffer.withUnsafeBytes { StoreKeyHash.hash(services.store.keySecret, $0) }
+  }
+
+  /// The newest copy that the request selects (RFC 9111 §4.1). Within `reader.begin` and `end`.
+  func selectRecord(_ key: StoreKey, wholeKey: [UInt8], request: Fields) -> RecordView? {
+    var best: RecordView?
+    var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
+    while let record = candidate {
+      let isNewer = best.map { $0.entryID < record.entryID } ?? true
+      if isNewer, Repository.isSelected(record.varyBlock, request) { best = record }
+      candidate = reader.nextRecord()
+    }
+    return best
+  }
+
+  private static func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+    if block.isEmpty { return true }
+    return Vary.matches(block: Span(_unsafeBytes: block), request: request)
+  }
+
+  /// The fields by which a copy can be validated, in memory of their own.
+  private func validators(of record: RecordView) -> Fields {
+    var fields = Fields()
+    if !record.entityTag.isEmpty {
+      fields.appendKnown(.eTag, value: Span(_unsafeBytes: record.entityTag))
+    }
+    if !record.lastModified.isEmpty {
+      fields.appendKnown(.lastModified, value: Span(_unsafeBytes: record.lastModified))
+    }
+    return fields
+  }
+
+  // MARK: Fills
+
+  /// Starts a fetch that no client waits for. One a key at a time: where one runs, nothing happens.
+  private func refreshInBackground(
+    _ route: RouteContext, _ key: StoreKey, _ record: RecordView, _ copy: CopyState
+  ) {
+    guard worker.head.method == .get else { return }
+    var copied = validators(of: record)
+    if !copy.hasValidator { copied = Fields() }
+    let source = FetchSource(
+      head: worker.head, path: pathBuffer, route: route, peer: nil, key: key, wholeKey: keyBuffer)
+    let plan = plan(
+      source, notStored: nil, validated: copied.count > 0 ? record.entryID : nil,
+      copyMayStandIn: copy.mayServeOnFailure, isShared: true)
+    let (outcome, fill) = services.fillTable.joinOrStart(
+      key, nowMilliseconds: services.clock.nowMilliseconds
+    ) { Fill(plan: plan, repository: self) }
+    guard case .start = outcome, let fill else { return }
+    let request = originRequest(source, plan, validators: copied, body: nil)
+    // After this turn's answer: the client who gets the stale copy does not wait for it.
+    worker.loop.later { fill.start(request) }
+  }
+
+  /// What a fetch for this request is for.
+  func plan(
+    _ source: FetchSource, notStored: NotStoredReason?, validated: UInt64?, copyMayStandIn: Bool,
+    isShared: Bool
+  ) -> FillPlan {
+    let forStore = notStored == nil
+    return FillPlan(
+      tableKey: isShared ? source.key : nil, storeKey: source.key ?? StoreKey(high: 0, low: 0),
+      wholeKey: source.wholeKey, route: source.route, method: source.head.method,
+      request: OriginRequestBuilder.forwardedFields(
+        source.head.fields, route: source.route, forStore: forStore),
+      directives: RequestDirectives(source.head.fields), notStored: notStored,
+      validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
+      requestTimeMilliseconds: services.clock.nowMilliseconds)
+  }
+
+  /// The request that goes to the origin for a plan.
+  func originRequest(
+    _ source: FetchSource, _ plan: FillPlan, validators: Fields,
+    body: (source: any OriginBodySource, length: Int64?)?
+  ) -> OriginRequest {
+    var fields = plan.request
+    if plan.validatedEntryID != nil {
+      Validation.makeConditional(&fields, stored: validators)
+    }
+    let request = OriginRequest(
+      endpointIndex: source.route.upstreamIndex, method: source.head.method,
+      methodToken: Array(source.head.methodToken),
+      target: OriginRequestBuilder.target(
+        basePath: source.route.basePath, path: source.path, query: source.head.query),
+      body: body)
+    OriginRequestBuilder.fill(
+      request, fields, route: source.route, authority: source.head.authority, peer: source.peer)
+    return request
+  }
+
+  /// A fill on this loop has its head: what follows from the answer itself happens here.
+  func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
+    if let reason = head.notStored, fill.plan.notStored == nil {
+      countNotStored(reason)
+      if !head.isShareable, fill.plan.tableKey != nil {
+        services.fillTable.rememberUnshareable(
+          fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
+      }
+    }
+  }
+
+  func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
+
+  func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
+    if case .failed(let error) = ending, fill.plan.tableKey != nil {
+      services.log.warning("\(fill.plan.route.name): \(error.reason)")
+    }
+  }
+
+  /// Brings a confirmed copy up to date; false: it is no longer there.
+  func refresh(
+    _ entryID: UInt64, of plan: FillPlan, with fields: Fields, nowMilliseconds now: Int64
+  ) -> Bool {
+    reader.begin()
+    defer { reader.end() }
+    var candidate = plan.wholeKey.withUnsafeBytes {
+      reader.firstRecord(plan.storeKey, wholeKey: $0)
+    }
+    while let record = candidate, record.entryID != entryID { candidate = reader.nextRecord() }
+    guard let record = candidate else { return false }
+    let stored = StoredHead.fields(of: record.head)
+    guard Validation.confirms(stored: stored, notModified: fields) else { return false }
+    let merged = Validation.merge(stored: stored, notModified: fields)
+    let directives = ResponseDirectives(merged)
+    var metadata = Freshness.originWords(
+      status: record.metadata.status, merged, directives,
+      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
+    if let reason = Storability.decide(
+      method: .get, request: plan.request, requestDirectives: plan.directives,
+      status: metadata.status, response: merged, responseDirectives: directives,
+      policy: plan.route.policy, metadata: metadata)
+    {
+      // The confirmation itself forbids to keep what it confirms.
+      countNotStored(reason)
+      services.store.remove(key: plan.storeKey)
+      return false
+    }
+    metadata.entryID = entryID
+    metadata.bodyLength = record.bodyLength
+    let refreshed = RecordWriter.make(
+      metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
+      varyBlock: Array(record.varyBlock), fields: merged,
+      encodedHead: Fill.encode(status: metadata.status, merged),
+      inlineBody: record.isInline ? [record.inlineBody] : nil, chunkCount: record.chunkCount)
+    _ = services.store.put(refreshed, key: plan.storeKey, mode: .refresh)
+    return true
+  }
+
+  /// A change went through: the copies of its target, and of what its answer points to, are void
+  /// (RFC 9111 §4.4).
+  func invalidate(_ source: FetchSource, answer: Fill.Head) {
+    guard Invalidation.invalidates(method: source.head.method, status: answer.status) else {
+      return
+    }
+    let key = makeKey(
+      source.route, authority: source.head.authority, path: source.path, query: source.head.query)
+    drop(key)
+    let authority = String(decoding: source.head.authority, as: UTF8.self)
+    var target = String(decoding: source.path, as: UTF8.self)
+    if let query = source.head.query { target += "?" + String(decoding: query, as: UTF8.self) }
+    for line in answer.fields.lines where line.known == .location || line.known == .contentLocation {
+      let reference = answer.fields.bytes[line.value]
+      if let other = Invalidation.sameOriginTarget(
+        reference.span, scheme: "http", authority: authority, target: target), other != target
+      {
+        drop(target: Array(other.utf8), source)
+      }
+    }
+  }
+
+  private func drop(target: [UInt8], _ source: FetchSource) {
+    let parts = target.split(separator: 0x3F, maxSplits: 1, omittingEmptySubsequences: false)
+    var path = Array(parts[0])
+    var normalized: [UInt8] = []
+    switch PathNormalization.normalize(path.span, into: &normalized) {
+    case .refused: return
+    case .rewritten: path = normalized
+    case .unchanged: break
+    }
+    drop(
+      makeKey(
+        source.route, authority: source.head.authority, path: path,
+        query: parts.count > 1 ? parts[1] : nil))
+  }
+
+  private func drop(_ key: StoreKey) {
+    services.fillTable.invalidate(key)
+    services.store.remove(key: key)
+  }
+
+  // MARK: Counting
+
+  func count(_ kind: Counters.Kind, route: RouteContext?, isCollapsed: Bool = false) {
+    let index = route?.index ?? services.noRouteIndex
+    counters.routes[index].count(kind)
+    if isCollapsed { counters.routes[index].collapsed += 1 }
+  }
+
+  /// One of the answers counted was another's fill.
+  func countCollapsed(_ route: RouteContext) { counters.routes[route.index].collapsed += 1 }
+
+  func count(bytesToClient count: Int) { counters.bytesToClients += UInt64(count) }
+
+  func count(bytesFromStore count: Int, route: RouteContext) {
+    counters.routes[route.index].bytesFromStore += UInt64(count)
+  }
+
+  func count(bytesFromOrigin count: Int, route: RouteContext) {
+    counters.routes[route.index].bytesFromOrigin += UInt64(count)
+  }
+
+  func countNotStored(_ reason: NotStoredReason) {
+    counters.notStored[reason, default: 0] += 1
+  }
+
+  /// Answers with an error of our own, before any route.
+  private func respond(_ connection: Connection, _ problem: Problem) {
+    counters.routes[services.noRouteIndex].count(.error)
+    connection.respond(problem, cacheStatus: "larder; detail=\(problem.status)")
+  }
+}
+
+/// The request that a fetch is made for, in memory of its own.
+struct FetchSource {
+  var head: RequestHead
+  var path: [UInt8]
+  var route: RouteContext
+  /// The client's address; empty where no client is behind the fetch.
+  var peer: String
+  /// nil: the request has no place in the store.
+  var key: StoreKey?
+  var wholeKey: [UInt8]
+
+  init(
+    head: RequestHead, path: [UInt8], route: RouteContext, peer: SocketAddress?, key: StoreKey?,
+    wholeKey: [UInt8]
+  ) {
+    self.head = head
+    self.path = path
+    self.route = route
+    self.peer = peer?.host ?? ""
+    self.key = key
+    self.wholeKey = wholeKey
+  }
+}
