@@ -68,8 +68,8 @@ struct ConfigurationChecks {
 
   private mutating func checkLimits() {
     for violated in draft.limits.checkRelations() {
-      let path = "limits.\(violated.field)"
-      report(given(path) ? path : "limits", "\(violated.field) \(violated.message)")
+      let path = violated.fields.map { "limits.\($0)" }.first(where: given) ?? "limits"
+      report(path, violated.message)
     }
   }
 

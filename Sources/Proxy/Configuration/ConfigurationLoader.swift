@@ -1,4 +1,8 @@
-internal import Foundation
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
 
 /// Reads policies.json and answers with a whole `Configuration` or with everything that is wrong.
 ///
@@ -15,24 +19,16 @@ public enum ConfigurationLoader {
   /// Reads a file. One that cannot be read, or is larger than `Limits.configurationBytes`, is
   /// refused.
   public static func load(path: String, environment: [String: String]) -> LoadResult {
-    func refused(_ message: String) -> LoadResult {
-      .refused([
+    do {
+      let bytes = try read(path, bytesMax: Limits().configurationBytes)
+      return load(bytes: bytes, file: path, environment: environment)
+    } catch {
+      return .refused([
         Diagnostic(
           severity: .error, file: path, place: SourcePlace(line: 1, column: 1), path: "",
-          message: message)
+          message: error.message)
       ])
     }
-    let data: Data
-    do {
-      data = try Data(contentsOf: URL(fileURLWithPath: path))
-    } catch {
-      return refused("cannot be read: \(reason(error))")
-    }
-    guard data.count <= Limits().configurationBytes else {
-      let limit = Quantity.text(bytes: UInt64(Limits().configurationBytes))
-      return refused("larger than \(limit)")
-    }
-    return load(bytes: [UInt8](data), file: path, environment: environment)
   }
 
   /// Reads a text; `file` is the name that diagnostics carry.
@@ -76,11 +72,26 @@ public enum ConfigurationLoader {
       .map(\.element)
   }
 
-  private static func reason(_ error: any Error) -> String {
-    let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-    guard let code = underlying?.code, underlying?.domain == NSPOSIXErrorDomain else {
-      return "\(error.localizedDescription)"
+  private static func read(_ path: String, bytesMax: Int) throws(ValueError) -> [UInt8] {
+    guard let file = fopen(path, "rb") else { throw failure() }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 * 1024)
+    while true {
+      let count = fread(&piece, 1, piece.count, file)
+      bytes += piece[..<count]
+      guard bytes.count <= bytesMax else {
+        throw ValueError(message: "larger than \(Quantity.text(bytes: UInt64(bytesMax)))")
+      }
+      if count < piece.count {
+        guard ferror(file) == 0 else { throw failure() }
+        return bytes
+      }
     }
-    return String(cString: strerror(Int32(code))).lowercased()
+  }
+
+  /// The system's reason for what just failed.
+  private static func failure() -> ValueError {
+    ValueError(message: "cannot be read: \(String(cString: strerror(errno)).lowercased())")
   }
 }
