@@ -192,7 +192,8 @@ private struct Refused: Error {}
     #expect(status == 0)
     #expect(
       lines == [
-        "\(path):1:30: admin.listen: warning: \"0.0.0.0:1\" is open to other machines, and there is "
+        "\(path):1:30: admin.listen: warning: \"0.0.0.0:1\" is open to other machines, and there "
+          + "is "
           + "no admin.token",
         "listen    127.0.0.1:8080",
         "loops     one per core",

@@ -98,7 +98,8 @@ struct ConfigurationChecks {
   }
 
   private mutating func upstreamIndex(_ name: String?, _ path: String) -> Int? {
-    guard let name else { return nil }
+    // Without any upstream there is an error already.
+    guard let name, !draft.upstreams.isEmpty else { return nil }
     let known = draft.upstreams.map(\.name)
     if let index = known.firstIndex(of: name) { return index }
     report(

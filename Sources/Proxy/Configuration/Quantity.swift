@@ -1,4 +1,4 @@
-/// Durations and sizes as policies.json writes them: a number and its unit, `15m`, `1h30m`, `64MiB`.
+/// Durations and sizes as policies.json writes them, numbers with units: `15m`, `1h30m`, `64MiB`.
 ///
 /// A bare number is refused, with the units that exist: whoever writes `30` may mean seconds or
 /// milliseconds, and a proxy that guesses wrong is out by a thousand. Pure; called by the decoding,
