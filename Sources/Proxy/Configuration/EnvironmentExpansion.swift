@@ -2,7 +2,7 @@
 ///
 /// A default also stands in for an empty value, as in a shell. A name that is unset and has no
 /// default is an error: a gateway that starts with an empty origin or token is worse than one that
-/// does not start. A `$` without a brace is a plain character. Pure: the environment is a parameter.
+/// does not start. A `$` without a brace is a plain character. Pure: it is given the environment.
 enum EnvironmentExpansion {
   static func expand(
     _ text: String, _ environment: [String: String]
