@@ -82,8 +82,10 @@ public struct RouteTable: Sendable {
   }
 
   /// The index of the first pattern that takes the request; nil: none does. The host may be empty
-  /// and in any case of letters, the path is normalised and has no query.
+  /// and in any case of letters; the path is normalised and has no query. What is no path (`*` of
+  /// OPTIONS) matches nothing.
   public func match(method: Span<UInt8>, host: Span<UInt8>, path: Span<UInt8>) -> Int? {
+    guard path.count > 0, path[0] == UInt8(ascii: "/") else { return nil }
     let bit = methodBit(method)
     var best = Int32.max
     if anyHostRoot != Self.none {

@@ -72,42 +72,40 @@ public struct Limits: Sendable, Equatable {
   public init() {}
 
   /// What contradicts itself, one sentence each; empty: the limits fit together.
-  ///
-  /// A relation names the fields of policies.json it is about, so that the sentence can be printed
-  /// beside the line that set them.
   public func checkRelations() -> [ViolatedRelation] {
     var violated: [ViolatedRelation] = []
-    func require(_ holds: Bool, _ field: String, _ message: String) {
-      if !holds { violated.append(ViolatedRelation(field: field, message: message)) }
+    func require(_ holds: Bool, _ fields: [String], _ message: String) {
+      if !holds { violated.append(ViolatedRelation(fields: fields, message: message)) }
     }
     require(
-      requestLineBytes <= headerBytes, "requestLineBytes",
-      "must not be larger than limits.headerBytes")
+      requestLineBytes <= headerBytes, ["requestLineBytes", "headerBytes"],
+      "limits.requestLineBytes must not be larger than limits.headerBytes")
     require(
-      headerFields * 4 <= headerBytes, "headerFields",
-      "that many fields cannot fit into limits.headerBytes")
+      headerFields * 4 <= headerBytes, ["headerFields", "headerBytes"],
+      "limits.headerFields (\(headerFields)) do not fit into limits.headerBytes (\(headerBytes))")
     require(
-      requestLineBytes <= cacheKeyBytes, "requestLineBytes",
-      "must not be larger than a cache key may be (\(cacheKeyBytes) bytes)")
+      requestLineBytes <= cacheKeyBytes, ["requestLineBytes"],
+      "limits.requestLineBytes must not be larger than a cache key (\(cacheKeyBytes) bytes)")
     require(
-      rescueHoldBytes <= responseBufferBytes, "rescueHoldBytes",
-      "must not be larger than limits.responseBufferBytes: what is held back lies in that buffer")
+      rescueHoldBytes <= responseBufferBytes, ["rescueHoldBytes", "responseBufferBytes"],
+      "limits.rescueHoldBytes must not be larger than limits.responseBufferBytes, where it lies")
     require(
-      inlineBodyBytes <= bodyChunkBytes, "inlineBodyBytes",
-      "must not be larger than a chunk of a body (\(bodyChunkBytes) bytes)")
+      inlineBodyBytes <= bodyChunkBytes, [],
+      "a body beside its head must not be larger than a chunk")
     require(
-      bodyChunkBytes <= responseBufferBytes, "responseBufferBytes",
-      "must hold at least one chunk of a body (\(bodyChunkBytes) bytes)")
+      bodyChunkBytes <= responseBufferBytes, ["responseBufferBytes"],
+      "limits.responseBufferBytes must hold a chunk of a body (\(bodyChunkBytes) bytes)")
     require(
-      headerTimeoutMilliseconds <= idleMilliseconds, "headerTimeout",
-      "must not be longer than limits.idle: the connection would be closed first")
+      headerTimeoutMilliseconds <= idleMilliseconds, ["headerTimeout", "idle"],
+      "limits.headerTimeout must not be longer than limits.idle")
     return violated
   }
 
   /// One relation between limits that does not hold.
   public struct ViolatedRelation: Sendable, Equatable {
-    /// The field under `limits` that is named first in the sentence.
-    public var field: String
+    /// The fields under `limits` that it is about; empty: it is about fixed limits.
+    public var fields: [String]
+    /// A whole sentence.
     public var message: String
   }
 }

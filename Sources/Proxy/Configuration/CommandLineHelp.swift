@@ -1,0 +1,66 @@
+extension CommandLineArguments {
+  /// The help text of the program or of one command, with a line end behind it.
+  public static func helpText(_ topic: HelpTopic) -> String {
+    switch topic {
+    case .larder, .help:
+      """
+      Larder stands between apps and their APIs, and decides per route whether an answer comes from
+      the local store or from the network.
+
+      Usage: larder COMMAND [FLAGS]
+
+        serve     serve apps as policies.json says
+        check     check a policies.json and print every error
+        schema    print the JSON Schema of policies.json
+        version   print the version
+        help      print this, or the help of a command
+
+      "larder COMMAND --help" says more of each. Exit status: 0 done, 1 failed, 2 a wrong command
+      line or configuration.
+
+      """
+    case .serve:
+      """
+      Usage: larder serve [--config FILE] [--sample-origin]
+
+      Serves apps as the configuration says, until SIGTERM or SIGINT ends it; running exchanges get
+      the time that limits.drain gives them.
+
+        --config FILE     the configuration; default: policies.json
+        --sample-origin   also run a small API to try things with, on port LARDER_SAMPLE_PORT
+                          (default: 8090)
+
+      Exit status: 0 stopped, 1 it could not serve, 2 a wrong command line or configuration.
+
+      """
+    case .check:
+      """
+      Usage: larder check [FILE] [--verbose]
+
+      Checks a configuration (default: policies.json) as "larder serve" would, and prints every
+      error and warning as FILE:LINE:COLUMN: path: what is wrong. Nothing is started.
+
+        --verbose   also print what was understood: each route with its numbers
+
+      Exit status: 0 sound (warnings allowed), 2 refused.
+
+      """
+    case .schema:
+      """
+      Usage: larder schema [--reference]
+
+      Prints the JSON Schema of policies.json, for editors: larder schema > policies.schema.json
+
+        --reference   print the table of fields that stands in docs/policies.md instead
+
+      """
+    case .version:
+      """
+      Usage: larder version
+
+      Prints the version.
+
+      """
+    }
+  }
+}

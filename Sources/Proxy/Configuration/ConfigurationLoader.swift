@@ -1,0 +1,97 @@
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
+/// Reads policies.json and answers with a whole `Configuration` or with everything that is wrong.
+///
+/// The same way at start, in `larder check` and at a reload: read, decode by the table, check what
+/// fields say of each other, and only then hand the configuration out. It prints nothing and
+/// changes nothing. The environment is a parameter, so that a test has its own.
+public enum ConfigurationLoader {
+  public enum LoadResult: Sendable {
+    case loaded(Configuration, warnings: [Diagnostic])
+    /// In the file's order, warnings among them; at least one is an error.
+    case refused([Diagnostic])
+  }
+
+  /// Reads a file. One that cannot be read, or is larger than `Limits.configurationBytes`, is
+  /// refused.
+  public static func load(path: String, environment: [String: String]) -> LoadResult {
+    do {
+      let bytes = try read(path, bytesMax: Limits().configurationBytes)
+      return load(bytes: bytes, file: path, environment: environment)
+    } catch {
+      return .refused([
+        Diagnostic(
+          severity: .error, file: path, place: SourcePlace(line: 1, column: 1), path: "",
+          message: error.message)
+      ])
+    }
+  }
+
+  /// Reads a text; `file` is the name that diagnostics carry.
+  public static func load(
+    text: String, file: String, environment: [String: String]
+  ) -> LoadResult {
+    load(bytes: Array(text.utf8), file: file, environment: environment)
+  }
+
+  private static func load(
+    bytes: [UInt8], file: String, environment: [String: String]
+  ) -> LoadResult {
+    let document = JSONReader.read(bytes, depthMax: Limits().configurationDepth)
+    var findings = document.findings
+    var configuration: Configuration?
+    if document.isWhole {
+      var decoder = FieldDecoder(environment: environment)
+      var draft = ConfigurationDraft()
+      decoder.decode(document.root, "", FieldTable.root, into: &draft)
+      if case .object = document.root.value {
+        configuration = ConfigurationChecks.run(
+          draft, rootPlace: document.root.place, &decoder)
+      }
+      findings += decoder.findings
+    }
+    let diagnostics = sorted(findings).map { finding in
+      Diagnostic(
+        severity: finding.severity, file: file, place: finding.place, path: finding.path,
+        message: finding.message)
+    }
+    if let configuration, !diagnostics.contains(where: { $0.severity == .error }) {
+      return .loaded(configuration, warnings: diagnostics)
+    }
+    return .refused(diagnostics)
+  }
+
+  /// By place; findings of one place keep their order.
+  private static func sorted(_ findings: [Finding]) -> [Finding] {
+    findings.enumerated()
+      .sorted { ($0.element.place, $0.offset) < ($1.element.place, $1.offset) }
+      .map(\.element)
+  }
+
+  private static func read(_ path: String, bytesMax: Int) throws(ValueError) -> [UInt8] {
+    guard let file = fopen(path, "rb") else { throw failure() }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 * 1024)
+    while true {
+      let count = fread(&piece, 1, piece.count, file)
+      bytes += piece[..<count]
+      guard bytes.count <= bytesMax else {
+        throw ValueError(message: "larger than \(Quantity.text(bytes: UInt64(bytesMax)))")
+      }
+      if count < piece.count {
+        guard ferror(file) == 0 else { throw failure() }
+        return bytes
+      }
+    }
+  }
+
+  /// The system's reason for what just failed.
+  private static func failure() -> ValueError {
+    ValueError(message: "cannot be read: \(String(cString: strerror(errno)).lowercased())")
+  }
+}

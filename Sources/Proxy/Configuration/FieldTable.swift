@@ -1,0 +1,265 @@
+internal import CachePolicy
+
+/// The table of every field of policies.json: the decoding, the schema and the reference all come
+/// from here.
+///
+/// A new field is one row. What looks at several fields at once (an unknown upstream, a `ttl` on a
+/// network-only route) is in `ConfigurationChecks`.
+struct ConfigurationDraft: Sendable {
+  var schema = ""
+  var version = 0
+  var listen = [Configuration.ListenAddress(host: "127.0.0.1", port: 8080)]
+  var loops = 0
+  var admin = Configuration.Admin()
+  var store = Configuration.Store()
+  var upstreams: [Upstream] = []
+  var limits = Limits()
+  var defaults = PolicyDraft()
+  var routes: [RouteDraft] = []
+}
+
+/// A route before its upstream is found and `defaults` are filled in.
+struct RouteDraft: Sendable {
+  /// `routes[2]`.
+  var path = ""
+  var name: String?
+  var pattern: RoutePattern?
+  var policy = PolicyDraft()
+}
+
+enum FieldTable {
+  private static let second: Int64 = 1_000
+  private static let minute: Int64 = 60 * second
+  private static let hour: Int64 = 60 * minute
+
+  static let root = Section<ConfigurationDraft>(
+    title: "Top level", path: "", summary: "The whole file is one object.",
+    fields: [
+      .custom(
+        "$schema", \.schema, .text, example: "\"./policies.schema.json\"",
+        "For editors: where the JSON Schema lies. Larder does not read it."
+      ) { decoder, node, path in decoder.text(node, path) },
+      .custom(
+        "version", \.version, .integer(1...1), isRequired: true, example: "1",
+        "The version of the file's form."
+      ) { decoder, node, path in decoder.integer(node, path, 1...1) },
+      .custom(
+        "listen", \.listen, .addresses, defaultText: "\"127.0.0.1:8080\"",
+        example: "[\"0.0.0.0:8080\", \"[::]:8080\"]",
+        "Where apps are served: an address and a port, or a list of them."
+      ) { decoder, node, path in decoder.addresses(node, path) },
+      .integer(
+        "loops", \.loops, 0...1_024, from: ConfigurationDraft(), example: "2",
+        "Event loops, each a thread; 0: one per core."),
+      .section("admin", \.admin, admin),
+      .section("store", \.store, store),
+      Field(
+        description: FieldDescription(
+          name: "upstreams", shape: .sectionByName(upstream.title), isRequired: true,
+          summary: "The origins, by name.")
+      ) { node, path, target, decoder in
+        target.upstreams = decodeUpstreams(node, path, &decoder)
+      },
+      .section("limits", \.limits, limits),
+      .section("defaults", \.defaults, defaults),
+      Field(
+        description: FieldDescription(
+          name: "routes", shape: .sectionList(route.title), defaultText: "[]",
+          summary: "What is done with which requests; the first that matches wins.")
+      ) { node, path, target, decoder in
+        target.routes = decodeRoutes(node, path, &decoder)
+      },
+      .unsupported("publicUrl", "The URL that apps use."),
+      .unsupported("tests", "Requests and what must come of them."),
+    ])
+
+  static let admin = Section<Configuration.Admin>(
+    title: "admin", path: "admin", summary: "The listener for stats and purges.",
+    fields: [
+      .custom(
+        "listen", \.listen, .addresses, example: "\"127.0.0.1:8081\"",
+        "Where it listens. Absent: there is none."
+      ) { decoder, node, path in decoder.addresses(node, path) },
+      .custom(
+        "token", \.token, .text, example: "\"${LARDER_ADMIN_TOKEN:-}\"",
+        "What callers send as a bearer token. Absent or empty: none is asked for."
+      ) { decoder, node, path in
+        decoder.text(node, path).map { $0.isEmpty ? nil : $0 }
+      },
+    ])
+
+  static let store = Section<Configuration.Store>(
+    title: "store", path: "store", summary: "Where copies are kept.",
+    fields: [
+      .custom(
+        "path", \.path, .text, defaultText: "\"\(Configuration.Store().path)\"",
+        "The store's folder; a relative one is taken from the working directory."
+      ) { decoder, node, path in
+        guard let text = decoder.text(node, path) else { return nil }
+        if text.isEmpty { decoder.report(at: node.place, path, "must not be empty") }
+        return text
+      },
+      .size(
+        "maxSize", \.maxSizeBytes, 1 << 20...1 << 44, from: Configuration.Store(),
+        "How large the store may grow; the oldest copies make room."),
+      .size(
+        "maxEntrySize", \.maxEntrySizeBytes, PolicyDraft.entrySizeRange,
+        from: Configuration.Store(), "The largest body that any route stores."),
+    ])
+
+  private static let freshUpstream = Upstream(name: "", host: "", port: 0)
+
+  static let upstream = Section<Upstream>(
+    title: "upstreams", path: "upstreams.NAME", summary: "One origin and how it is asked.",
+    fields: [
+      Field(
+        description: FieldDescription(
+          name: "url", shape: .upstreamURL, isRequired: true,
+          summary: "Scheme, host, port and what goes before every path.",
+          example: "\"https://api.example.com/v2\"")
+      ) { node, path, target, decoder in
+        guard let text = decoder.text(node, path, expected: "a URL"),
+          let url = decoder.checked(
+            node, path,
+            { () throws(ValueError) in
+              try AddressParsing.upstreamURL(text)
+            })
+        else { return }
+        (target.scheme, target.host, target.port) = (url.scheme, url.host, url.port)
+        target.basePath = url.basePath
+      },
+      .duration(
+        "connectTimeout", \.connectTimeoutMilliseconds, 1...minute, from: freshUpstream,
+        "For the name's look-up, the connection and TLS."),
+      .duration(
+        "firstByteTimeout", \.firstByteTimeoutMilliseconds, 1...hour, from: freshUpstream,
+        "From the request to the answer's first byte."),
+      .duration(
+        "totalTimeout", \.totalTimeoutMilliseconds, 1...hour, from: freshUpstream,
+        "To the first byte, and for any wait without progress in the body."),
+      .integer(
+        "retries", \.retries, 0...Limits().upstreamRetries, from: freshUpstream,
+        "How often a request that may be repeated is tried again; within the deadline."),
+      .custom(
+        "hostHeader", \.hostHeader, .choice(Upstream.HostHeader.allCases.map(\.rawValue)),
+        defaultText: "\"\(freshUpstream.hostHeader.rawValue)\"",
+        "Whose name `Host` carries: the upstream's own, or the one the client asked for."
+      ) { decoder, node, path in
+        decoder.choice(node, path, among: Upstream.HostHeader.allCases.map(\.rawValue))
+          .flatMap(Upstream.HostHeader.init(rawValue:))
+      },
+      .custom(
+        "proxy", \.proxy, .proxyURL, defaultText: "\"none\"",
+        example: "\"http://proxy.example.com:3128\"",
+        "A proxy between here and the origin; the environment's proxies are not used."
+      ) { decoder, node, path in
+        guard let text = decoder.text(node, path, expected: "a URL or \"none\"") else { return nil }
+        return decoder.checked(node, path) { () throws(ValueError) in
+          try AddressParsing.proxyURL(text)
+        }
+      },
+      .unsupported("targetedCacheControl", "Targeted fields of RFC 9213."),
+    ])
+
+  private static let freshLimits = Limits()
+  private static let bufferRange: ClosedRange<UInt64> = 64 << 10...64 << 20
+
+  static let limits = Section<Limits>(
+    title: "limits", path: "limits", summary: "What no client and no origin may exceed.",
+    fields: [
+      .integer(
+        "connections", \.connections, 1...1_000_000, from: freshLimits,
+        "Open client connections of the whole process."),
+      .size(
+        "requestLineBytes", \.requestLineBytes, 512...64 << 10, from: freshLimits,
+        "Method, target and version of one request; longer: 414."),
+      .size(
+        "headerBytes", \.headerBytes, 1 << 10...1 << 20, from: freshLimits,
+        "One header block, of a request (431) or of an origin's answer (502)."),
+      .integer(
+        "headerFields", \.headerFields, 8...10_000, from: freshLimits,
+        "Field lines of one header block."),
+      .duration(
+        "headerTimeout", \.headerTimeoutMilliseconds, 100...10 * minute, from: freshLimits,
+        "From a request's first byte to the end of its header block; longer: 408."),
+      .duration(
+        "bodyStall", \.bodyStallMilliseconds, 100...hour, from: freshLimits,
+        "How long a body may make no progress."),
+      .duration(
+        "idle", \.idleMilliseconds, 100...hour, from: freshLimits,
+        "How long a kept-alive connection waits for its next request."),
+      .duration(
+        "drain", \.drainMilliseconds, 0...hour, from: freshLimits,
+        "How long running exchanges have when the process ends."),
+      .size(
+        "requestBodyBufferBytes", \.requestBodyBufferBytes, bufferRange, from: freshLimits,
+        "How much of a request's body waits in memory for the origin."),
+      .size(
+        "responseBufferBytes", \.responseBufferBytes, bufferRange, from: freshLimits,
+        "How much of an answer waits in memory for a slow client."),
+      .size(
+        "rescueHoldBytes", \.rescueHoldBytes, 0...64 << 20, from: freshLimits,
+        "How much of the network's answer is held back while a copy could take its place."),
+      .integer(
+        "fills", \.fills, 1...1_000_000, from: freshLimits, "Shared fetches that run at once."),
+      .integer(
+        "fillWaiters", \.fillWaiters, 1...1_000_000, from: freshLimits,
+        "Requests that wait for one fetch."),
+      .integer(
+        "upstreamConnections", \.upstreamConnections, 1...100_000, from: freshLimits,
+        "Connections from one loop to one upstream."),
+    ])
+
+  static let defaults = Section<PolicyDraft>(
+    title: "defaults", path: "defaults",
+    summary: "What routes take where they say nothing themselves (but for `strategy`), and what "
+      + "requests get that no route takes.",
+    fields: PolicyDraft.fields + PolicyDraft.unsupportedFields)
+
+  static let route = Section<RouteDraft>(
+    title: "routes", path: "routes[]", summary: "A match and its policy.",
+    fields: [
+      .custom(
+        "name", \.name, .name, isRequired: true, example: "\"articles\"",
+        "Labels the stats; no two routes share one."
+      ) { decoder, node, path in decoder.name(node, path) },
+      .custom(
+        "match", \.pattern, .pattern, isRequired: true, example: "\"GET /articles/{id}\"",
+        "Which requests; see [match](#match)."
+      ) { decoder, node, path in decoder.pattern(node, path) },
+    ] + (PolicyDraft.fields + PolicyDraft.unsupportedFields).map { $0.lifted(\.policy) })
+
+  /// Every section, in the reference's order.
+  static let sections: [SectionDescription] = [
+    SectionDescription(root), SectionDescription(admin), SectionDescription(store),
+    SectionDescription(upstream), SectionDescription(limits), SectionDescription(defaults),
+    SectionDescription(route),
+  ]
+
+  private static func decodeUpstreams(
+    _ node: JSONNode, _ path: String, _ decoder: inout FieldDecoder
+  ) -> [Upstream] {
+    guard let members = decoder.object(node, path) else { return [] }
+    if members.isEmpty { decoder.report(at: node.place, path, "at least one upstream") }
+    return members.map { member in
+      let memberPath = FieldDecoder.join(path, member.key)
+      if !FieldDecoder.isName(member.key) {
+        decoder.report(at: member.keyPlace, memberPath, FieldDecoder.nameMessage(member.key))
+      }
+      var target = Upstream(name: member.key, host: "", port: 0)
+      decoder.decode(member.value, memberPath, upstream, into: &target)
+      return target
+    }
+  }
+
+  private static func decodeRoutes(
+    _ node: JSONNode, _ path: String, _ decoder: inout FieldDecoder
+  ) -> [RouteDraft] {
+    guard let elements = decoder.list(node, path, of: "routes") else { return [] }
+    return elements.enumerated().map { index, element in
+      var target = RouteDraft(path: "\(path)[\(index)]")
+      decoder.decode(element, target.path, route, into: &target)
+      return target
+    }
+  }
+}
