@@ -70,7 +70,7 @@ struct Stats: Encodable {
     let services = server.services
     let total = counters.total
     let stored = services.store.statistics()
-    version = Version.current
+    version = VersionCommand.version
     startedAt = Stats.timestamp(server.startedAtMilliseconds)
     uptimeSeconds = max(0, services.clock.nowMilliseconds - server.startedAtMilliseconds) / 1000
     requests = total.requests

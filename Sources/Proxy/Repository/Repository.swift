@@ -152,7 +152,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
     _ route: RouteContext, authority: ArraySlice<UInt8>, path: [UInt8], query: ArraySlice<UInt8>?
   ) -> StoreKey {
     keyBuffer.removeAll(keepingCapacity: true)
-    CacheKey.append(part: route.upstreamName.span, to: &keyBuffer)
+    let upstreamName = route.upstreamName
+    CacheKey.append(part: upstreamName.span, to: &keyBuffer)
     CacheKey.append(authority: authority.span, defaultPort: "80", to: &keyBuffer)
     CacheKey.append(part: path.span, to: &keyBuffer)
     if let query {
