@@ -1,9 +1,10 @@
+internal import Synchronization
+
 #if canImport(Glibc)
   internal import Glibc
 #else
   internal import Darwin
 #endif
-internal import Synchronization
 
 /// Wall clock time, in milliseconds since 1970, that a test can move forward.
 ///

@@ -62,7 +62,8 @@ public final class ListeningSocket: Sendable {
     let inUse = status == -EADDRINUSE
     let advice = inUse ? "; another process has the port, stop it or choose another" : ""
     return ListenError(
-      description: "cannot listen on \(host):\(port): \(String(cString: strerror(-status)))\(advice)",
+      description:
+        "cannot listen on \(host):\(port): \(String(cString: strerror(-status)))\(advice)",
       isAddressInUse: inUse)
   }
 

@@ -29,7 +29,9 @@ struct ResponseHeadReader {
   mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
     if isFinal { return .trailer }
     bytesTotal += line.count
-    guard bytesTotal <= ResponseHeadReader.bytesMax else { return .broken("header block too large") }
+    guard bytesTotal <= ResponseHeadReader.bytesMax else {
+      return .broken("header block too large")
+    }
     var end = line.count
     while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
     let content = UnsafeRawBufferPointer(rebasing: line[0..<end])

@@ -32,7 +32,8 @@ final class AdminHandler: RequestHandler {
       connection.respond(
         Problem(
           status: 404,
-          detail: "there is no \(path) here; there is: \(AdminHandler.paths.joined(separator: ", "))"
+          detail:
+            "there is no \(path) here; there is: \(AdminHandler.paths.joined(separator: ", "))"
         ))
       return
     }

@@ -67,7 +67,8 @@ enum CopyServing {
     connection.appendConnectionField(to: output)
     output.append("\r\n\r\n")
     if request.method == .head || range.isEmpty || !hasBody(record.metadata.status) {
-      write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
+      write(
+        connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
       return nil
     }
     repository.count(bytesFromStore: range.count, route: answer.route)

@@ -24,7 +24,8 @@ extension Exchange {
       }
       switch fill.read(at: offset, for: self, on: repository.worker) {
       case .bytes(let chunk, let range):
-        write(UnsafeRawBufferPointer(rebasing: chunk.bytes(upTo: range.upperBound)[range]), headIsDue)
+        write(
+          UnsafeRawBufferPointer(rebasing: chunk.bytes(upTo: range.upperBound)[range]), headIsDue)
       case .stored(let index, let from):
         guard writeStored(index, from, fill, headIsDue) else { return }
       case .wait:

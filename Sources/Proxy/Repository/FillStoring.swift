@@ -256,7 +256,8 @@ extension Fill: OriginResponseReceiver {
   /// Nobody reads any more: what is not being stored is given up.
   func giveUpIfDeserted() {
     let isDeserted = shared.withLock { shared in
-      shared.readers.isEmpty && shared.ending == nil && (shared.head != nil || plan.notStored != nil)
+      shared.readers.isEmpty && shared.ending == nil
+        && (shared.head != nil || plan.notStored != nil)
         && !shared.isStoring
     }
     guard isDeserted, !isEnded else { return }

@@ -321,7 +321,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
     let authority = String(decoding: source.head.authority, as: UTF8.self)
     var target = String(decoding: source.path, as: UTF8.self)
     if let query = source.head.query { target += "?" + String(decoding: query, as: UTF8.self) }
-    for line in answer.fields.lines where line.known == .location || line.known == .contentLocation {
+    for line in answer.fields.lines where line.known == .location || line.known == .contentLocation
+    {
       let reference = answer.fields.bytes[line.value]
       if let other = Invalidation.sameOriginTarget(
         reference.span, scheme: "http", authority: authority, target: target), other != target
