@@ -96,7 +96,7 @@ final class EntryTransaction {
     if currentID == entryID {
       let keepsChunks =
         current?.isInline == view.isInline && current?.chunkCount == view.chunkCount
-        && current?.bodyLength == view.bodyLength
+        && (view.isInline || current?.bodyLength == view.bodyLength)
       return keepsChunks ? try replaceRecord(record, rowKey) : .storeFailed
     }
     var chunkBytes: UInt64 = 0

@@ -290,6 +290,31 @@ final class WriteTransaction {
   }
 }
 
+/// Walking a table from its first row to its last, for `StoreAudit`: what is returned is valid
+/// until the transaction writes.
+extension WriteTransaction {
+  typealias Row = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
+
+  func firstRow(_ cursor: OpaquePointer) throws(LMDBError) -> Row? {
+    try row(cursor, MDB_FIRST)
+  }
+
+  func nextRow(_ cursor: OpaquePointer) throws(LMDBError) -> Row? {
+    try row(cursor, MDB_NEXT)
+  }
+
+  private func row(
+    _ cursor: OpaquePointer, _ operation: MDB_cursor_op
+  ) throws(LMDBError) -> Row? {
+    var key = MDB_val()
+    var value = MDB_val()
+    let code = mdb_cursor_get(cursor, &key, &value, operation)
+    if code == MDB_NOTFOUND { return nil }
+    try LMDBError.check(code)
+    return (UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(value))
+  }
+}
+
 extension MDB_val {
   init(_ bytes: UnsafeRawBufferPointer) {
     // SAFETY: LMDB never writes through a key or value that it is given.

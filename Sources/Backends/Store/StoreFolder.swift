@@ -123,19 +123,21 @@ final class StoreFolder: Sendable {
     return (newest.transactionID, newest.endBytes)
   }
 
-  /// Renames the data file to `data.mdb.damaged-N`, so that an empty one can take its place.
+  /// Renames the data file to `data.mdb.damaged-1`, so that an empty one can take its place; what
+  /// was set aside earlier gets the next numbers, and the oldest goes.
   func setAside(because reason: String, log: (String) -> Void) throws(StoreError) {
-    var number = 1
-    while access("\(dataPath).damaged-\(number)", F_OK) == 0 { number += 1 }
-    let target = "\(dataPath).damaged-\(number)"
+    let asidePath = dataPath + ".damaged-"
+    for number in (1..<Self.asideCountMax).reversed() {
+      // Most of them do not exist.
+      _ = rename("\(asidePath)\(number)", "\(asidePath)\(number + 1)")
+    }
+    let target = asidePath + "1"
     if rename(dataPath, target) != 0 && errno != ENOENT {
       throw .cannotOpen(path: path, reason: "cannot set \(dataPath) aside: \(Self.lastErrorText())")
     }
     unlink(path + "/lock.mdb")
     unlink(markerPath)
     log("store \(path): \(reason); set aside as \(target), starting with an empty store")
-    let oldest = "\(dataPath).damaged-\(number - Self.asideCountMax)"
-    if number > Self.asideCountMax, unlink(oldest) == 0 { log("store \(path): removed \(oldest)") }
   }
 
   /// Leaves a word for the next open: LMDB found damage that it cannot work around.

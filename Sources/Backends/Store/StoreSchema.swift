@@ -115,6 +115,8 @@ enum MetaKey: UInt32 {
   case secret = 2
   case epoch = 3
   case purgeFloor = 4
+  /// Written where a transaction is wanted that changes nothing.
+  case pause = 5
   var bytes: UInt32 { rawValue.bigEndian }
 }
 

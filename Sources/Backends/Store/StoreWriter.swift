@@ -79,6 +79,8 @@ final class StoreWriter {
     var result = attempt(writes)
     if case .failure(let error) = result {
       if error.isFull { _ = evict(freeing: max(configuration.maxSizeBytes / 16, 1)) }
+      // Pages that one transaction frees are not the next one's to use: let one pass.
+      if error.isFull { commitNothing() }
       result = attempt(writes)
     }
     var outcomes: [NotStoredReason?]
@@ -216,6 +218,16 @@ final class StoreWriter {
       report.counts.damaged += counts.damaged
     }
     measure()
+  }
+
+  private func commitNothing() {
+    do throws(LMDBError) {
+      let transaction = try environment.beginWrite()
+      try transaction.put(environment.tables.meta, MetaKey.pause.bytes, value: UInt64(0))
+      try transaction.commit()
+    } catch {
+      noteState(.degraded(error.text))
+    }
   }
 
   private func measure() {
