@@ -268,7 +268,8 @@ struct StorabilityTests {
     #expect(
       stored
         == Fields([
-          ("Date", "x"), ("Cache-Control", "max-age=5, private=\"x-user\""), ("X-Kept", "1"),
+          ("Date", "x"), ("Set-Cookie", "a=b"),
+          ("Cache-Control", "max-age=5, private=\"x-user\""), ("X-Kept", "1"),
         ]))
   }
 }
