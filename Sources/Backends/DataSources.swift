@@ -7,6 +7,9 @@ public protocol RemoteDataSource: AnyObject {
   /// Begins an exchange with an origin. The receiver is told all that happens, never from within
   /// this call, and exactly one of finish and fail comes last (none after `cancel`).
   func start(_ request: OriginRequest, receiver: any OriginResponseReceiver) -> any OriginTransfer
+  /// Runs work once the source's callbacks have returned (at once, outside of them): what arrives
+  /// in one go is then passed on in one go.
+  func afterCallbacks(_ work: @escaping () -> Void)
 }
 
 /// A running exchange with an origin.

@@ -9,7 +9,8 @@ internal import CachePolicy
 /// for "at once"; it stops watching a connection between transfers, which would cost two system
 /// calls a transfer, so that an idle connection's watcher stays registered until the socket closes.
 public final class CurlClient: RemoteDataSource {
-  static let receiveBufferBytes = 64 * 1024
+  /// libcurl allocates it anew for each transfer; above 64 KiB that would cost the heap a trim.
+  static let receiveBufferBytes = 32 * 1024
   /// Idle connections that are kept, in all.
   static let idleConnectionsMax = 512
   /// Easy handles that are kept for reuse, an endpoint.
@@ -175,7 +176,7 @@ public final class CurlClient: RemoteDataSource {
   // MARK: Entering libcurl
 
   /// Runs work now, or once libcurl's callbacks have returned.
-  func afterCallbacks(_ work: @escaping () -> Void) {
+  public func afterCallbacks(_ work: @escaping () -> Void) {
     if depth == 0 { work() } else { deferred.append(work) }
   }
 

@@ -41,6 +41,7 @@ final class CurlHandle {
     set(CURLOPT_PROTOCOLS_STR, string: "http,https")
     // An empty string switches off the proxies that the environment names.
     set(CURLOPT_PROXY, string: endpoint.proxy ?? "")
+    set(CURLOPT_NOPROXY, string: endpoint.proxy == nil ? "*" : "")
     larder_curl_set_data(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
       CurlHandle.of(context).transfer?.received(headerLine: bytes, size * count) ?? 0
     }

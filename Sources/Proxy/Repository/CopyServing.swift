@@ -148,7 +148,7 @@ enum CopyServing {
     let output = connection.worker.output
     output.removeAll()
     output.append("HTTP/1.1 304 Not Modified\r\n")
-    append(Validation.notModifiedFields(of: StoredHead.fields(of: answer.record.head)), to: output)
+    StoredHead.appendNotModifiedLines(of: answer.record.head, to: output)
     appendAnswerFields(answer, to: output)
     connection.appendConnectionField(to: output)
     output.append("\r\n\r\n")

@@ -53,7 +53,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     self.machine = machine
     self.copy = copy
     source = FetchSource(
-      head: head, path: path, route: route, peer: connection.peer, key: key, wholeKey: wholeKey)
+      head: head, path: path, route: route, peer: connection.peerHost, key: key, wholeKey: wholeKey)
   }
 
   private var services: Services { repository.services }

@@ -114,6 +114,7 @@ final class Fill: @unchecked Sendable {
   var hasStoredChunks = false
   var isPinned = false
   var isEnded = false
+  var isWakeScheduled = false
 
   init(plan: FillPlan, repository: Repository) {
     self.plan = plan

@@ -19,6 +19,15 @@ extension Fill: OriginResponseReceiver {
       HTTPDate.format(now / 1000, into: &text)
       fields.append("Date", String(decoding: text, as: UTF8.self))
     }
+    if let reason = plan.notStored {
+      publish(
+        Head(
+          status: answer.status, fields: fields,
+          encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
+          contentLength: answer.contentLength, notStored: reason, varyBlock: [],
+          isShareable: false, ageMilliseconds: nil))
+      return
+    }
     let directives = ResponseDirectives(fields)
     let words = Freshness.originWords(
       status: answer.status, fields, directives,
@@ -36,27 +45,41 @@ extension Fill: OriginResponseReceiver {
       }
       fields = Storability.storedFields(of: fields, directives: directives)
     }
-    let head = Head(
-      status: answer.status, fields: fields,
-      encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
-      contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
-      isShareable: reason == nil || mayShareError(answer.status, fields, directives),
-      ageMilliseconds: reason == nil && answer.fields.contains(.age)
-        ? words.initialAgeMilliseconds : nil)
+    publish(
+      Head(
+        status: answer.status, fields: fields,
+        encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
+        contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
+        isShareable: reason == nil || mayShareError(answer.status, fields, directives),
+        ageMilliseconds: reason == nil && answer.fields.contains(.age)
+          ? words.initialAgeMilliseconds : nil))
+  }
+
+  /// Shows the head to the readers.
+  private func publish(_ head: Head) {
     repository.fillAnswered(self, head)
     shared.withLock { shared in
       shared.head = head
-      shared.isStoring = reason == nil
+      shared.isStoring = head.notStored == nil
     }
-    if reason != nil { giveUpIfDeserted() }
-    wakeWaiters()
+    if head.notStored != nil { giveUpIfDeserted() }
+    wakeSoon()
+  }
+
+  /// One wake for all that libcurl has to say in this turn: a short answer goes out by one write.
+  private func wakeSoon() {
+    guard !isWakeScheduled else { return }
+    isWakeScheduled = true
+    repository.remote.afterCallbacks { [self] in
+      isWakeScheduled = false
+      wakeWaiters()
+    }
   }
 
   private func notStoredReason(
     _ answer: OriginResponseHead, _ fields: Fields, _ directives: ResponseDirectives,
     _ words: StoredMetadata
   ) -> NotStoredReason? {
-    if let reason = plan.notStored { return reason }
     if let reason = Storability.decide(
       method: plan.method, request: plan.request, requestDirectives: plan.directives,
       status: answer.status, response: fields, responseDirectives: directives,
@@ -77,7 +100,7 @@ extension Fill: OriginResponseReceiver {
   private func mayShareError(
     _ status: UInt16, _ fields: Fields, _ directives: ResponseDirectives
   ) -> Bool {
-    status >= 500 && plan.notStored == nil && !directives.isPrivate && !directives.noStore
+    status >= 500 && !directives.isPrivate && !directives.noStore
       && !fields.contains(.setCookie) && !plan.request.contains(.authorization)
   }
 
@@ -120,7 +143,7 @@ extension Fill: OriginResponseReceiver {
       return true
     }
     if mustPause { transfer?.pause() }
-    wakeWaiters()
+    wakeSoon()
   }
 
   /// Appends to the last chunk; gives it back when that fills it and it is to be stored.
@@ -203,7 +226,7 @@ extension Fill: OriginResponseReceiver {
     shared.withLock { $0.ending = ending }
     if let key = plan.tableKey { repository.services.fillTable.leave(key, self) }
     repository.fillEnded(self, ending)
-    wakeWaiters()
+    wakeSoon()
   }
 
   /// Puts the record in: from here on the copy is there for everyone.

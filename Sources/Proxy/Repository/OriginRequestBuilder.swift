@@ -64,6 +64,8 @@ enum OriginRequestBuilder {
       }
     }
     request.addField("Via", "1.1 larder")
+    // Without a client behind it (a refresh in the background) a request is forwarded for nobody.
+    guard !peer.isEmpty else { return }
     let clientHost = String(decoding: authority, as: UTF8.self)
     let node = peer.utf8.contains(UInt8(ascii: ":")) ? "\"[\(peer)]\"" : peer
     let hostPart = clientHost.isEmpty ? "" : ";host=\"\(clientHost)\""

@@ -202,7 +202,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     var copied = validators(of: record)
     if !copy.hasValidator { copied = Fields() }
     let source = FetchSource(
-      head: worker.head, path: pathBuffer, route: route, peer: nil, key: key, wholeKey: keyBuffer)
+      head: worker.head, path: pathBuffer, route: route, peer: "", key: key, wholeKey: keyBuffer)
     let plan = plan(
       source, notStored: nil, validated: copied.count > 0 ? record.entryID : nil,
       copyMayStandIn: copy.mayServeOnFailure, isShared: true)
@@ -396,13 +396,13 @@ struct FetchSource {
   var wholeKey: [UInt8]
 
   init(
-    head: RequestHead, path: [UInt8], route: RouteContext, peer: SocketAddress?, key: StoreKey?,
+    head: RequestHead, path: [UInt8], route: RouteContext, peer: String, key: StoreKey?,
     wholeKey: [UInt8]
   ) {
     self.head = head
     self.path = path
     self.route = route
-    self.peer = peer?.host ?? ""
+    self.peer = peer
     self.key = key
     self.wholeKey = wholeKey
   }

@@ -47,7 +47,9 @@ final class Connection {
   private static let lingerMilliseconds: UInt64 = 2_000
 
   unowned let worker: Worker
-  let peer: SocketAddress
+  private let peer: SocketAddress
+  /// The client's address as text, made when it is first needed.
+  private(set) lazy var peerHost = peer.host
   private unowned let handler: any RequestHandler
   private let stream: TCPStream
   private let onClose: @Sendable () -> Void
