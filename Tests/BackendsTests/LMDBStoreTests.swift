@@ -217,6 +217,21 @@ struct LMDBStoreTests {
     #expect(fixture.chunk(entryID, 0) == nil)
   }
 
+  @Test func aFillThatLandsTooLateLeavesNoChunks() throws {
+    let fixture = try StoreFixture()
+    let late = fixture.store.nextEntryID()
+    let newer = fixture.putInline("a", "newer")
+    let chunk = StressBody.chunk(late, 0, 10)
+    #expect(fixture.store.putChunk(entryID: late, index: 0, chunk: chunk) == nil)
+    let record = RecordBuffer.sample(
+      entryID: late, name: "a", body: nil, bodyLength: 10, chunkCount: 1)
+    #expect(fixture.store.put(record, key: fixture.key("a"), mode: .insert) == nil)
+    #expect(fixture.entryIDs("a") == [newer])
+    fixture.store.flush()
+    #expect(fixture.entryIDs("a") == [newer])
+    #expect(fixture.chunk(late, 0) == nil)
+  }
+
   @Test func pinnedChunksStayUntilTheyAreUnpinned() throws {
     let fixture = try StoreFixture()
     let entryID = fixture.putChunked("a", chunkCount: 2, chunkBytes: 1000)

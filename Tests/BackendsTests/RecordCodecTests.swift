@@ -52,12 +52,14 @@ struct RecordCodecTests {
     ].map { String(decoding: $0, as: UTF8.self) }
     #expect(sections == ["the key", "vary", "the head", "\"tag\"", "Mon, 01", "the body"])
     #expect(view.isInline && view.chunkCount == 0)
+    withExtendedLifetime(buffer) {}
   }
 
   @Test(arguments: cases) func aMadeRecordIsUndamaged(_ sample: Case) {
     let record = sample.record()
     #expect(record.view.isUndamaged)
     #expect(record.view.byteCount == record.bytes.count)
+    withExtendedLifetime(record) {}
   }
 
   @Test func aChunkedRecordTellsItsChunksAndHasNoKeepTime() {
@@ -69,7 +71,8 @@ struct RecordCodecTests {
   }
 
   @Test(arguments: cases) func everyFlippedBitIsFound(_ sample: Case) {
-    var bytes = Array(sample.record().bytes)
+    let record = sample.record()
+    var bytes = withExtendedLifetime(record) { Array(record.bytes) }
     var undetected: [Int] = []
     for offset in bytes.indices {
       for bit in 0..<8 {
@@ -83,7 +86,8 @@ struct RecordCodecTests {
   }
 
   @Test(arguments: cases) func everyShorterOrLongerCopyIsRefused(_ sample: Case) {
-    let bytes = Array(sample.record().bytes)
+    let record = sample.record()
+    let bytes = withExtendedLifetime(record) { Array(record.bytes) }
     let accepted = (0..<bytes.count).filter { count in
       bytes[..<count].withUnsafeBytes { RecordView($0) != nil }
     }

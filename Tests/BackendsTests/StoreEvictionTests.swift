@@ -144,7 +144,6 @@ struct StoreEvictionTests {
     fixture.putInline("before", "x")
     fixture.store.flush()
     fixture.putInline("huge", String(repeating: "y", count: 2_000_000))
-    #expect(fixture.entryIDs("huge").count == 1)
     fixture.store.flush()
     #expect(fixture.entryIDs("huge").isEmpty)
     #expect(fixture.store.statistics().notStored == [.storeFull: 1])
@@ -160,14 +159,34 @@ struct StoreEvictionTests {
     let fixture = try StoreFixture(maxSizeBytes: 64 * Self.mebibyte) {
       $0.mapSizeBytesForTests = Self.mebibyte
     }
-    fixture.putInline("a", "x")
+    // Pinned: it is not evicted for room, so that only the removal can remove it.
+    let entryID = fixture.putChunked("a", chunkCount: 1, chunkBytes: 100)
     fixture.store.flush()
+    #expect(fixture.store.pin(entryID: entryID))
     let gate = fixture.closeGate()
     fixture.store.remove(key: fixture.key("a"))
     fixture.putInline("huge", String(repeating: "y", count: 2_000_000))
     gate.open()
     fixture.store.flush()
-    #expect(fixture.bodies("a").isEmpty)
+    #expect(fixture.store.statistics().notStored == [.storeFull: 1])
+    #expect(fixture.entryIDs("a").isEmpty)
     #expect(fixture.store.statistics().entries == 0)
+  }
+
+  @Test func aWriteThatFailedIsGoneWithinTheSameTurn() throws {
+    let fixture = try StoreFixture(maxSizeBytes: 64 * Self.mebibyte) {
+      $0.mapSizeBytesForTests = Self.mebibyte
+    }
+    let gate = fixture.closeGate()
+    fixture.reader.begin()
+    fixture.putInline("huge", String(repeating: "y", count: 2_000_000))
+    var foundCount = 0
+    readRecords(fixture.reader, fixture.key("huge"), "huge") { _ in foundCount += 1 }
+    #expect(foundCount == 1)
+    gate.open()
+    fixture.store.flush()
+    readRecords(fixture.reader, fixture.key("huge"), "huge") { _ in foundCount += 1 }
+    #expect(foundCount == 1)
+    fixture.reader.end()
   }
 }

@@ -27,22 +27,40 @@ import Testing
   }
 
   private static func runAndKill(_ folder: TemporaryFolder, afterReports count: Int) throws {
-    let process = Process()
-    process.executableURL = try stressProgram()
-    process.arguments = [folder.path]
     let pipe = Pipe()
-    process.standardOutput = pipe
-    try process.run()
+    let output = pipe.fileHandleForWriting.fileDescriptor
+    let child = try spawn(try stressProgram().path, folder.path, output: output)
+    try pipe.fileHandleForWriting.close()
     var seen = 0
     while seen < count {
       let reports = pipe.fileHandleForReading.availableData
       guard !reports.isEmpty else { break }
       seen += reports.count
     }
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
     #expect(seen >= count, "the child wrote until it was killed")
-    #expect(process.terminationReason == .uncaughtSignal)
+    kill(child, SIGKILL)
+    var status: Int32 = 0
+    #expect(waitpid(child, &status, 0) == child)
+    #expect(status & 0x7f == SIGKILL)
+  }
+
+  private static func spawn(
+    _ program: String, _ argument: String, output: Int32
+  ) throws -> pid_t {
+    #if canImport(Glibc)
+      var actions = posix_spawn_file_actions_t()
+    #else
+      var actions: posix_spawn_file_actions_t?
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    var arguments = [strdup(program), strdup(argument), nil]
+    defer { for argument in arguments { free(argument) } }
+    var child: pid_t = 0
+    let code = posix_spawn(&child, program, &actions, nil, &arguments, environ)
+    guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EINVAL) }
+    return child
   }
 
   /// Beside the test's own program, wherever the package was built.

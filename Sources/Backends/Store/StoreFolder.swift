@@ -53,8 +53,11 @@ final class StoreFolder: Sendable {
     Self.writeProcessID(lockDescriptor)
   }
 
-  // Closing gives the lock back.
-  deinit { close(lockDescriptor) }
+  deinit {
+    // Closing is not enough: a child of this process has a copy until it executes its program.
+    flock(lockDescriptor, LOCK_UN)
+    close(lockDescriptor)
+  }
 
   static func text(_ code: Int32) -> String { String(cString: strerror(code)) }
   static func lastErrorText() -> String { text(errno) }
