@@ -9,7 +9,8 @@ public enum CacheKey {
   @inlinable
   public static func append(part: Span<UInt8>, to key: inout [UInt8]) {
     appendLength(part.count, to: &key)
-    for index in part.indices { key.append(part[index]) }
+    // SAFETY: the span outlives the call, and the array copies before it returns.
+    unsafe part.withUnsafeBufferPointer { unsafe key.append(contentsOf: $0) }
   }
 
   /// Appends the authority as a part: lower case, without the scheme's default port.
@@ -18,17 +19,15 @@ public enum CacheKey {
     authority: Span<UInt8>, defaultPort: StaticString, to key: inout [UInt8]
   ) {
     let count = lengthWithoutPort(authority, defaultPort)
-    appendLength(count, to: &key)
-    for index in 0..<count { key.append(ASCII.lowercased(authority[index])) }
+    append(part: authority.extracting(0..<count), to: &key)
+    for index in key.count - count..<key.count { key[index] = ASCII.lowercased(key[index]) }
   }
 
   @inlinable
   static func appendLength(_ count: Int, to key: inout [UInt8]) {
-    let length = UInt32(truncatingIfNeeded: count)
-    key.append(UInt8(truncatingIfNeeded: length))
-    key.append(UInt8(truncatingIfNeeded: length >> 8))
-    key.append(UInt8(truncatingIfNeeded: length >> 16))
-    key.append(UInt8(truncatingIfNeeded: length >> 24))
+    var length = UInt32(truncatingIfNeeded: count).littleEndian
+    // SAFETY: the four bytes of a local number, copied before the call returns.
+    unsafe withUnsafeBytes(of: &length) { unsafe key.append(contentsOf: $0) }
   }
 
   /// How much of an authority is left when its default port is taken off (also an empty port).

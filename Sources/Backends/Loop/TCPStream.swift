@@ -28,8 +28,10 @@ public final class TCPStream {
   public static let piecesMax = 64
 
   private let handle: UnsafeMutablePointer<uv_tcp_t>
-  private unowned let loop: EventLoop
-  public weak var owner: (any TCPStreamOwner)?
+  // SAFETY: a loop closes its streams before it ends.
+  private unowned(unsafe) let loop: EventLoop
+  /// Told what happens. Not kept alive: whoever sets it sets it back to nil before it goes.
+  public unowned(unsafe) var owner: (any TCPStreamOwner)?
   private var isClosed = false
   private var isReading = false
   private var isShutDown = false

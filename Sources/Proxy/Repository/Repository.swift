@@ -76,9 +76,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
   }
 
   private func findRoute() -> RouteContext? {
-    let found = services.configuration.routeTable.match(
-      method: worker.head.methodToken.span, host: worker.head.authority.span,
-      path: pathBuffer.span)
+    let method = worker.head.methodToken
+    let authority = worker.head.authority
+    let path = pathBuffer
+    let found = services.routeTable.match(
+      method: method.span, host: authority.span, path: path.span)
     if let found { return services.routes[found] }
     return services.defaultRoute
   }

@@ -4,6 +4,7 @@ internal import CachePolicy
 /// What all loops of the process share. Immutable, or safe from any thread.
 final class Services: Sendable {
   let configuration: Configuration
+  let routeTable: RouteTable
   let store: LMDBStore
   let chunkBytes: Int
   let fillTable: FillTable
@@ -16,6 +17,7 @@ final class Services: Sendable {
 
   init(configuration: Configuration, store: LMDBStore, chunkBytes: Int, clock: Clock, log: Log) {
     self.configuration = configuration
+    routeTable = configuration.routeTable
     self.store = store
     self.chunkBytes = chunkBytes
     self.clock = clock

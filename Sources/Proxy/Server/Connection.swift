@@ -46,11 +46,12 @@ final class Connection {
   /// How long a connection may linger.
   private static let lingerMilliseconds: UInt64 = 2_000
 
-  unowned let worker: Worker
+  // SAFETY: a worker closes its connections before it ends, and handlers live as long as workers.
+  unowned(unsafe) let worker: Worker
   private let peer: SocketAddress
   /// The client's address as text, made when it is first needed.
   private(set) lazy var peerHost = peer.host
-  private unowned let handler: any RequestHandler
+  private unowned(unsafe) let handler: any RequestHandler
   private let stream: TCPStream
   private let onClose: @Sendable () -> Void
   var slot = 0
@@ -389,6 +390,7 @@ final class Connection {
     self.exchange = nil
     exchange?.clientLeft()
     stream.close()
+    stream.owner = nil
     worker.forget(self)
     onClose()
   }
