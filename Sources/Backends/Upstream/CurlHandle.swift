@@ -71,7 +71,7 @@ final class CurlHandle {
     targetBuffer.withUnsafeBufferPointer {
       _ = larder_curl_set_string(easy, CURLOPT_REQUEST_TARGET, $0.baseAddress)
     }
-    set(CURLOPT_HTTPHEADER, pointer: request.fields)
+    set(CURLOPT_HTTPHEADER, pointer: request.list)
     let isPlain = request.method == .get && request.body == nil
     if isPlain && isPlainGet { return }
     isPlainGet = isPlain

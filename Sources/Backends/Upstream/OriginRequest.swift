@@ -3,8 +3,7 @@ public import CachePolicy
 
 /// A request to an origin, ready to be sent: built by the repository, carried out by `CurlClient`.
 ///
-/// Fields are handed over line by line and kept in libcurl's own list, so that a request costs one
-/// copy of its head.
+/// Fields are handed over line by line and become one item of libcurl's list.
 public final class OriginRequest {
   /// Which of the client's endpoints it goes to.
   public let endpointIndex: Int
@@ -15,8 +14,10 @@ public final class OriginRequest {
   public let target: [UInt8]
   /// The body, with its length where it is known; nil: the request has none.
   public let body: (source: any OriginBodySource, length: Int64?)?
-  private(set) var fields: UnsafeMutablePointer<curl_slist>?
-  private var hasAccept = false
+  /// The field lines as they go on the wire, Host first, each with its CR LF.
+  private var lines: [UInt8] = []
+  /// What libcurl is given: see `seal`.
+  private(set) var list: UnsafeMutablePointer<curl_slist>?
 
   public init(
     endpointIndex: Int, method: Method, methodToken: [UInt8], target: [UInt8],
@@ -29,30 +30,18 @@ public final class OriginRequest {
     self.body = body
   }
 
-  deinit { curl_slist_free_all(fields) }
+  deinit { curl_slist_free_all(list) }
 
-  /// Adds a field line after those already there.
+  /// Adds a field line after those already there; Host comes first. Neither part holds CR, LF or
+  /// NUL: both come out of a parser that refuses them.
   public func addField(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    // libcurl sends `Name;` as an empty field and takes `Name:` as an order to leave it out.
-    let capacity = name.count + value.count + 3
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { line in
-      let raw = UnsafeMutableRawBufferPointer(line)
-      raw.copyBytes(from: name)
-      var end = name.count
-      if value.isEmpty {
-        line[end] = CChar(bitPattern: UInt8(ascii: ";"))
-        end += 1
-      } else {
-        line[end] = CChar(bitPattern: UInt8(ascii: ":"))
-        line[end + 1] = CChar(bitPattern: UInt8(ascii: " "))
-        end += 2
-        UnsafeMutableRawBufferPointer(rebasing: raw[end...]).copyBytes(from: value)
-        end += value.count
-      }
-      line[end] = 0
-      append(line.baseAddress!)
-    }
-    if name.count == 6, OriginRequest.isAccept(name) { hasAccept = true }
+    if lines.isEmpty { lines.reserveCapacity(512) }
+    lines.append(contentsOf: name)
+    lines.append(UInt8(ascii: ":"))
+    lines.append(UInt8(ascii: " "))
+    lines.append(contentsOf: value)
+    lines.append(0x0D)
+    lines.append(0x0A)
   }
 
   public func addField(_ name: StaticString, _ value: String) {
@@ -64,9 +53,21 @@ public final class OriginRequest {
     }
   }
 
-  /// Ends the list with the lines that keep libcurl from adding fields of its own.
+  /// Makes libcurl's list of the lines, with those that keep it from adding fields of its own.
+  ///
+  /// All lines behind Host go into one item: libcurl sends items verbatim, and looks through them
+  /// for some twenty names a request, which with an item a line costs more than sending them. Host
+  /// is for itself, since libcurl writes it out twice.
   func seal() {
-    if !hasAccept { append("Accept:") }
+    guard let end = lines.firstIndex(of: 0x0D) else { return }
+    lines[end] = 0
+    lines[lines.count - 2] = 0
+    lines.withUnsafeBytes { bytes in
+      let text = bytes.baseAddress!.assumingMemoryBound(to: CChar.self)
+      append(text)
+      if end + 2 < bytes.count { append(text + end + 2) }
+    }
+    append("Accept:")
     if let body {
       append("Expect:")
       if body.length == nil { append("Transfer-Encoding: chunked") }
@@ -74,12 +75,6 @@ public final class OriginRequest {
   }
 
   private func append(_ line: UnsafePointer<CChar>) {
-    fields = curl_slist_append(fields, line) ?? fields
-  }
-
-  private static func isAccept(_ name: UnsafeRawBufferPointer) -> Bool {
-    let expected: StaticString = "accept"
-    for index in 0..<6 where (name[index] | 0x20) != expected.utf8Start[index] { return false }
-    return true
+    list = curl_slist_append(list, line) ?? list
   }
 }

@@ -54,7 +54,7 @@ enum OriginRequestBuilder {
     _ request: OriginRequest, _ fields: Fields, route: RouteContext, authority: ArraySlice<UInt8>,
     peer: String
   ) {
-    let host = route.hostToOrigin ?? Array(authority)
+    let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? Array(authority)
     host.withUnsafeBytes { value in add(request, "Host", value) }
     fields.bytes.withUnsafeBytes { bytes in
       for line in fields.lines {

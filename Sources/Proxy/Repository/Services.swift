@@ -55,6 +55,7 @@ final class RouteContext: Sendable {
   let policy: Policy
   let upstreamIndex: Int
   let upstreamName: [UInt8]
+  let upstreamAuthority: [UInt8]
   /// The authority that the origin's Host carries; nil: the client's own.
   let hostToOrigin: [UInt8]?
   let basePath: [UInt8]
@@ -75,7 +76,8 @@ final class RouteContext: Sendable {
     self.policy = policy
     self.upstreamIndex = upstreamIndex
     upstreamName = Array(upstream.name.utf8)
-    hostToOrigin = upstream.hostHeader == .client ? nil : Array(upstream.authority.utf8)
+    upstreamAuthority = Array(upstream.authority.utf8)
+    hostToOrigin = upstream.hostHeader == .client ? nil : upstreamAuthority
     basePath = Array(upstream.basePath.utf8)
     self.forwardHeaders = Set(forwardHeaders)
     self.maxEntrySizeBytes = min(policy.maxEntrySizeBytes ?? .max, maxEntrySizeBytes)
