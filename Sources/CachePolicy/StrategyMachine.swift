@@ -98,9 +98,14 @@ public struct StrategyMachine: Sendable {
   public mutating func requestArrived(copy found: CopyState?) -> Action {
     // A copy past the route's `keep` is as good as gone.
     let copy = found?.isPastKeep == true ? nil : found
-    self.copy = copy
-    if let reason = passReason { return .pass(reason) }
-    if request.directives.onlyIfCached { return serveWithoutNetwork(copy) }
+    // network-and-store never answers from a copy: how the network fails is all that counts.
+    self.copy = policy.strategy == .networkAndStore ? nil : copy
+    let reason = passReason
+    if request.directives.onlyIfCached, reason != .method {
+      // RFC 9111 §5.2.1.7: a stored answer or 504, also where no stored answer could serve.
+      return reason == nil ? serveWithoutNetwork(copy) : .fail(.notStored)
+    }
+    if let reason { return .pass(reason) }
     switch policy.strategy {
     case .networkOnly: return .pass(.bypass)
     case .cacheOnly: return cacheOnly(copy)
@@ -149,8 +154,7 @@ public struct StrategyMachine: Sendable {
 
   /// Whether the copy may stand in for a network that fails.
   public var mayStandIn: Bool {
-    guard policy.strategy != .networkAndStore, let copy else { return false }
-    return copy.mayServeOnFailure
+    copy?.mayServeOnFailure ?? false
   }
 
   // MARK: The strategies

@@ -34,7 +34,10 @@ final class CurlHandle {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_NOPROGRESS, 1)
     set(CURLOPT_TCP_NODELAY, 1)
-    set(CURLOPT_PIPEWAIT, 1)
+    // Waiting for a connection that may turn out to carry many requests pays only where ALPN tells
+    // soon. In clear text libcurl would know it from the first answer alone, and one slow answer
+    // would hold up every request behind it.
+    set(CURLOPT_PIPEWAIT, endpoint.url.hasPrefix("https:") ? 1 : 0)
     set(CURLOPT_BUFFERSIZE, CurlClient.receiveBufferBytes)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(endpoint.connectTimeoutMilliseconds))
     set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))

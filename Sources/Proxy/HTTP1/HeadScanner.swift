@@ -19,6 +19,8 @@ struct HeadScanner {
   private var scanned = 0
   private var lineStart = 0
   private var lineCount = 0
+  /// Where the request line has ended and the header block begins.
+  private var blockStart = 0
 
   mutating func reset() { self = HeadScanner() }
 
@@ -32,12 +34,14 @@ struct HeadScanner {
         return checkUnfinished(bytes.count, limits)
       }
       let newline = UnsafeRawPointer(found) - base
+      // Before the line's end is looked at: the answer must not depend on how the bytes came.
+      if let refusal = check(lineEnd: newline - 1, limits) { return .refused(refusal) }
       guard newline > lineStart, bytes[newline - 1] == 0x0D else {
         return .refused(RequestRefusal(400, "line ends without CR"))
       }
       scanned = newline + 1
-      if let refusal = check(lineEnd: newline - 1, limits) { return .refused(refusal) }
       if newline - 1 == lineStart, lineCount > 0 { return .complete(newline + 1) }
+      if lineCount == 0 { blockStart = newline + 1 }
       lineCount += 1
       lineStart = newline + 1
     }
@@ -48,7 +52,7 @@ struct HeadScanner {
     if lineCount == 0, lineEnd > limits.requestLineBytes {
       return RequestRefusal(414, "request line too long")
     }
-    if lineEnd > limits.headerBytes + limits.requestLineBytes {
+    if lineCount > 0, lineEnd > lineStart, lineEnd + 2 - blockStart > limits.headerBytes {
       return RequestRefusal(431, "header block too large")
     }
     if lineCount > limits.headerFields, lineEnd > lineStart {
@@ -58,10 +62,12 @@ struct HeadScanner {
   }
 
   private func checkUnfinished(_ count: Int, _ limits: Limits) -> Outcome {
-    if lineCount == 0, count > limits.requestLineBytes + 2 {
-      return .refused(RequestRefusal(414, "request line too long"))
-    }
-    if count > limits.headerBytes + limits.requestLineBytes {
+    if lineCount == 0 {
+      guard count <= limits.requestLineBytes + 1 else {
+        return .refused(RequestRefusal(414, "request line too long"))
+      }
+    } else if count - blockStart > limits.headerBytes + 1 {
+      // One byte more than the block may have: the CR of the empty line.
       return .refused(RequestRefusal(431, "header block too large"))
     }
     return .more
