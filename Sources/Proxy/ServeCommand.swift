@@ -86,6 +86,9 @@ public enum ServeCommand {
     sigaddset(&set, SIGINT)
     pthread_sigmask(SIG_BLOCK, &set, nil)
     signal(SIGPIPE, SIG_IGN)
+    // The usual order to read the configuration anew, which this version does not do: it must not
+    // end the process instead.
+    signal(SIGHUP, SIG_IGN)
     return set
   }
 

@@ -25,18 +25,29 @@ enum CopyServing {
   /// How much of a long body is offered to the kernel at once, in chunks.
   static let chunksPerWrite = 16
 
-  /// nil: the answer is written, and the caller ends it.
+  enum Outcome {
+    /// The caller ends the answer.
+    case written
+    /// The caller starts it once the reader has ended.
+    case streaming(CopyStream)
+    /// The body was being removed: the copy is a miss, and nothing was written.
+    case gone
+  }
+
   static func begin(
     _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
     by repository: Repository
-  ) -> CopyStream? {
+  ) -> Outcome {
     let record = answer.record
+    let isPinned = !record.isInline && repository.services.store.pin(entryID: record.entryID)
+    if !record.isInline, !isPinned { return .gone }
+    let stream = isPinned ? CopyStream(connection, repository, record.entryID) : nil
     repository.services.store.markUsed(entryID: record.entryID)
     repository.count(answer.kind, route: answer.route)
     connection.answerHasBegun = true
     if isNotModified(record, request, repository.services.clock.nowMilliseconds / 1000) {
       writeNotModified(answer, on: connection, repository)
-      return nil
+      return .written
     }
     let output = connection.worker.output
     output.removeAll()
@@ -55,7 +66,7 @@ enum CopyServing {
         head = UnsafeRawBufferPointer(start: nil, count: 0)
       case .unsatisfiable:
         writeUnsatisfiable(answer, on: connection, repository)
-        return nil
+        return .written
       }
     }
     if hasBody(record.metadata.status) {
@@ -69,18 +80,16 @@ enum CopyServing {
     if request.method == .head || range.isEmpty || !hasBody(record.metadata.status) {
       write(
         connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
-      return nil
+      return .written
     }
     repository.count(bytesFromStore: range.count, route: answer.route)
-    if record.isInline {
+    guard let stream else {
       let body = record.inlineBody[Int(range.lowerBound)..<Int(range.upperBound)]
       write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(rebasing: body))
-      return nil
+      return .written
     }
-    let stream = CopyStream(
-      connection: connection, repository: repository, entryID: record.entryID, range: range)
-    stream.writeFirst(head, output.bytes)
-    return stream.isComplete ? nil : stream
+    stream.writeFirst(head, output.bytes, range)
+    return stream.isComplete ? .written : .streaming(stream)
   }
 
   private static func hasBody(_ status: UInt16) -> Bool { status != 204 && status != 304 }
@@ -213,36 +222,39 @@ final class CopyStream: ConnectionExchange {
   private let connection: Connection
   private let repository: Repository
   private let entryID: UInt64
-  private var position: UInt64
-  private let end: UInt64
-  private var isPinned = false
+  private var position: UInt64 = 0
+  private var end: UInt64 = 0
   private var isOver = false
 
-  init(connection: Connection, repository: Repository, entryID: UInt64, range: Range<UInt64>) {
+  /// Takes over a pin of the entry.
+  init(_ connection: Connection, _ repository: Repository, _ entryID: UInt64) {
     self.connection = connection
     self.repository = repository
     self.entryID = entryID
-    position = range.lowerBound
-    end = range.upperBound
   }
 
-  deinit { if isPinned { repository.services.store.unpin(entryID: entryID) } }
+  deinit { repository.services.store.unpin(entryID: entryID) }
 
   var isComplete: Bool { position == end }
 
-  /// Writes the head and as much of the body as fits, within the caller's read transaction.
-  func writeFirst(_ head: UnsafeRawBufferPointer, _ fields: UnsafeRawBufferPointer) {
-    guard writeChunks(after: [head, fields]) else {
-      isOver = true
-      connection.abortAnswer()
-      return
-    }
+  /// Writes the head and as much of the body's range as fits, within the caller's transaction.
+  func writeFirst(
+    _ head: UnsafeRawBufferPointer, _ fields: UnsafeRawBufferPointer, _ range: Range<UInt64>
+  ) {
+    position = range.lowerBound
+    end = range.upperBound
+    if !writeChunks(after: [head, fields]) { cut() }
+  }
+
+  private func cut() {
+    isOver = true
+    repository.services.log.error("a stored body is damaged; the client's answer was cut")
+    connection.abortAnswer()
   }
 
   /// Carries on after the first write, as the connection's exchange.
   func start() {
     guard !isOver else { return }
-    isPinned = repository.services.store.pin(entryID: entryID)
     connection.exchange = self
     if !connection.hasQueuedOutput { connection.worker.loop.later { [self] in clientTookAll() } }
   }
@@ -255,9 +267,7 @@ final class CopyStream: ConnectionExchange {
       let isSound = writeChunks(after: [])
       repository.reader.end()
       guard isSound else {
-        isOver = true
-        repository.services.log.error("a stored body is damaged; the client's answer was cut")
-        connection.abortAnswer()
+        cut()
         return
       }
       if position - startPosition >= CopyStream.bytesPerTurnMax, !isComplete {

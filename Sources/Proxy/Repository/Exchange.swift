@@ -117,9 +117,10 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     case .start:
       self.fill = fill
       // Between the look-up and now another loop's fill may have landed and left the table.
-      if copy == nil, let landed = landedCopy() {
+      if let landed = landedCopy() {
         leaveFill(abandoning: true)
-        serve(landed)
+        fetch = nil
+        serve(landed, .fresh)
         return
       }
       start(fill!, plan)
@@ -152,6 +153,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     requestBody.isWanted = body != nil
     let request = repository.originRequest(
       source, plan, validators: copy?.fields ?? Fields(), body: body)
+    if plan.notStored == nil { services.fillTable.enter(fill) }
     fill.wait(self, on: worker)
     fill.start(request)
     connection.acceptBody()
@@ -200,8 +202,9 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       startAlone(notStored: nil)
       return false
     }
-    let request = OriginRequestBuilder.forwardedFields(
-      source.head.fields, route: source.route, forStore: true)
+    let request = repository.withoutCredentials(
+      OriginRequestBuilder.forwardedFields(
+        source.head.fields, route: source.route, forStore: true))
     guard let block = head.varyBlock, !Vary.matches(block: block.span, request: request) else {
       return true
     }
@@ -274,11 +277,19 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     let forward = fetch.map { (reason: $0.reason, status: status) }
     let answer = CopyAnswer(
       record: record, state: state, route: source.route, use: use, forward: forward)
-    finish()
-    let stream = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
+    let outcome = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
     repository.reader.end()
-    if isCollapsed { repository.countCollapsed(source.route) }
-    if let stream { stream.start() } else { connection.endAnswer() }
+    switch outcome {
+    case .written:
+      if isCollapsed { repository.countCollapsed(source.route) }
+      finish()
+      connection.endAnswer()
+    case .streaming(let stream):
+      if isCollapsed { repository.countCollapsed(source.route) }
+      finish()
+      stream.start()
+    case .gone: copyVanished(use)
+    }
   }
 
   private func copyVanished(_ use: StrategyMachine.CopyUse) {
@@ -293,8 +304,10 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     }
   }
 
-  /// A copy that landed while this request was on its way to begin a fill. Within a begun reader.
+  /// A copy that landed while this request was on its way to begin a fill, where the strategy may
+  /// serve it. The reader is begun where one is returned.
   private func landedCopy() -> RecordView? {
+    guard source.route.policy.strategy != .networkFirst else { return nil }
     let reader = repository.reader
     reader.begin()
     if let record = repository.selectRecord(
@@ -307,11 +320,6 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     }
     reader.end()
     return nil
-  }
-
-  private func serve(_ landed: RecordView) {
-    fetch = nil
-    serve(landed, .fresh)
   }
 
   private func fail(_ failure: StrategyMachine.Failure) {

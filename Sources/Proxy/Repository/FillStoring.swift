@@ -33,7 +33,7 @@ extension Fill: OriginResponseReceiver {
       status: answer.status, fields, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
     let varyBlock = Vary.selectingBlock(
-      response: fields, request: plan.request,
+      response: fields, request: repository.withoutCredentials(plan.request),
       ignore: plan.route.policy.ignoreOrigin.contains(.vary))
     let reason = notStoredReason(answer, fields, directives, words)
     var ownFields = Fields()
@@ -224,7 +224,7 @@ extension Fill: OriginResponseReceiver {
     isEnded = true
     transfer = nil
     shared.withLock { $0.ending = ending }
-    if let key = plan.tableKey { repository.services.fillTable.leave(key, self) }
+    repository.services.fillTable.leave(self)
     repository.fillEnded(self, ending)
     wakeSoon()
   }

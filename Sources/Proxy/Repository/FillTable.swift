@@ -18,7 +18,10 @@ final class FillTable: Sendable {
   }
 
   private struct State {
+    /// Those that may be joined, by the key that joiners look for.
     var fills: [StoreKey: Fill] = [:]
+    /// All that may land, joined or not, by the key they land under.
+    var landing: [StoreKey: [Fill]] = [:]
     /// Until when (wall clock milliseconds) a key is known as not shareable.
     var unshareable: [StoreKey: Int64] = [:]
   }
@@ -45,23 +48,36 @@ final class FillTable: Sendable {
     }
   }
 
-  /// Takes a fill out, if it is the one in the table.
-  func leave(_ key: StoreKey, _ fill: Fill) {
+  /// A fill that may land begins.
+  func enter(_ fill: Fill) {
+    state.withLock { $0.landing[fill.plan.storeKey, default: []].append(fill) }
+  }
+
+  /// A fill has ended.
+  func leave(_ fill: Fill) {
+    let plan = fill.plan
+    guard plan.notStored == nil else { return }
     state.withLock { state in
-      if state.fills[key] === fill { state.fills[key] = nil }
+      if let key = plan.tableKey, state.fills[key] === fill { state.fills[key] = nil }
+      guard var landing = state.landing[plan.storeKey] else { return }
+      landing.removeAll { $0 === fill }
+      state.landing[plan.storeKey] = landing.isEmpty ? nil : landing
     }
   }
 
-  /// Whether a fill of this key runs.
-  func isRunning(_ key: StoreKey) -> Bool {
-    state.withLock { $0.fills[key] != nil }
-  }
-
-  /// A fill of this key that runs now must not land: what it brings may be older than the change
+  /// Fills of this key that run now must not land: what they bring may be older than the change
   /// that invalidated it. Requests from now on begin a new one.
   func invalidate(_ key: StoreKey) {
-    let running = state.withLock { $0.fills.removeValue(forKey: key) }
-    running?.invalidate()
+    let running = state.withLock { state in
+      let running = state.landing[key] ?? []
+      for fill in running {
+        if let joined = fill.plan.tableKey, state.fills[joined] === fill {
+          state.fills[joined] = nil
+        }
+      }
+      return running
+    }
+    for fill in running { fill.invalidate() }
   }
 
   /// Remembers that this key's answers are not for sharing. Bounded: when full, it begins anew.

@@ -112,10 +112,16 @@ final class Repository: RequestHandler, @unchecked Sendable {
     case .serve(let use), .serveThenRefresh(let use):
       let answer = CopyAnswer(
         record: record!, state: copy!, route: route, use: use, forward: nil)
-      let stream = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
+      let outcome = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
       if case .serveThenRefresh = action { refreshInBackground(route, key, record!, copy!) }
       reader.end()
-      if let stream { stream.start() } else { connection.endAnswer() }
+      switch outcome {
+      case .written: connection.endAnswer()
+      case .streaming(let stream): stream.start()
+      case .gone:
+        let action = machine.requestArrived(copy: nil)
+        begin(connection, route, machine, action, key: key, copy: nil)
+      }
     default:
       let found = record.map { (entryID: $0.entryID, fields: validators(of: $0)) }
       reader.end()
@@ -171,15 +177,35 @@ final class Repository: RequestHandler, @unchecked Sendable {
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     while let record = candidate {
       let isNewer = best.map { $0.entryID < record.entryID } ?? true
-      if isNewer, Repository.isSelected(record.varyBlock, request) { best = record }
+      if isNewer, isSelected(record.varyBlock, request) { best = record }
       candidate = reader.nextRecord()
     }
     return best
   }
 
-  private static func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+  private func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     if block.isEmpty { return true }
+    let request = withoutCredentials(request)
     return Vary.matches(block: Span(_unsafeBytes: block), request: request)
+  }
+
+  /// The fields with keyed digests in the place of credentials: what a Vary block is made from, so
+  /// that nobody's cookie or token lies in the store.
+  func withoutCredentials(_ fields: Fields) -> Fields {
+    guard fields.contains(.authorization) || fields.contains(.cookie) else { return fields }
+    var result = Fields()
+    for line in fields.lines {
+      guard line.known == .authorization || line.known == .cookie else {
+        result.append(line: line, of: fields)
+        continue
+      }
+      let digest = fields.bytes[line.value].withUnsafeBytes {
+        StoreKeyHash.hash(services.store.keySecret, $0)
+      }
+      let text = Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
+      result.append(name: fields.bytes.span.extracting(line.name), value: text.span)
+    }
+    return result
   }
 
   /// The fields by which a copy can be validated, in memory of their own.
@@ -212,6 +238,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       key, nowMilliseconds: services.clock.nowMilliseconds
     ) { Fill(plan: plan, repository: self) }
     guard case .start = outcome, let fill else { return }
+    services.fillTable.enter(fill)
     let request = originRequest(source, plan, validators: copied, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
     worker.loop.later { fill.start(request) }
