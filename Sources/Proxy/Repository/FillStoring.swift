@@ -13,12 +13,7 @@ extension Fill: OriginResponseReceiver {
       return
     }
     let now = owner.clock.nowMilliseconds
-    var fields = answer.fields
-    if !fields.contains(.date) {
-      var text: [UInt8] = []
-      HTTPDate.format(now / 1000, into: &text)
-      fields.append("Date", String(decoding: text, as: UTF8.self))
-    }
+    var fields = Fill.dated(answer.fields, now)
     if let reason = plan.notStored {
       publish(
         Head(
@@ -74,6 +69,17 @@ extension Fill: OriginResponseReceiver {
       isWakeScheduled = false
       wakeWaiters()
     }
+  }
+
+  /// An origin without a clock sends no Date; the time of the receipt takes its place
+  /// (RFC 9110 §6.6.1). In a 304 too: the copy's own Date would make the confirmed copy old.
+  private static func dated(_ fields: Fields, _ nowMilliseconds: Int64) -> Fields {
+    guard !fields.contains(.date) else { return fields }
+    var result = fields
+    var text: [UInt8] = []
+    HTTPDate.format(nowMilliseconds / 1000, into: &text)
+    result.appendKnown(.date, value: text.span)
+    return result
   }
 
   private func notStoredReason(
@@ -292,8 +298,9 @@ extension Fill: OriginResponseReceiver {
 
   /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
   private func confirm(_ validated: UInt64, _ fields: Fields) {
+    let now = owner.clock.nowMilliseconds
     let isRefreshed = repository.refresh(
-      validated, of: plan, with: fields, nowMilliseconds: owner.clock.nowMilliseconds)
+      validated, of: plan, with: Fill.dated(fields, now), nowMilliseconds: now)
     // The transfer is left to end by itself: to cut it would cost its connection.
     end(isRefreshed ? .confirmed : .copyLost)
   }

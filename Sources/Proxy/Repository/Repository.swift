@@ -314,8 +314,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
     guard Validation.confirms(stored: stored, notModified: fields) else { return false }
     let merged = Validation.merge(stored: stored, notModified: fields)
     let directives = ResponseDirectives(merged)
+    // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
+    var spoken = merged
+    if let age = fields.first(.age) { spoken.appendKnown(.age, value: age.span) }
     var metadata = Freshness.originWords(
-      status: record.metadata.status, merged, directives,
+      status: record.metadata.status, spoken, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
     if let reason = Storability.decide(
       method: .get, request: plan.request, requestDirectives: plan.directives,
