@@ -116,12 +116,7 @@ extension Fill: OriginResponseReceiver {
     encoded.reserveCapacity(fields.bytes.count + 4 * fields.count + 64)
     encoded.append(contentsOf: "HTTP/1.1 \(status) \(StatusText.reason(status))\r\n".utf8)
     for line in fields.lines where line.known != .contentLength {
-      encoded.append(contentsOf: fields.bytes[line.name])
-      encoded.append(0x3A)
-      encoded.append(0x20)
-      encoded.append(contentsOf: fields.bytes[line.value])
-      encoded.append(0x0D)
-      encoded.append(0x0A)
+      fields.encode(line, into: &encoded)
     }
     return encoded
   }
