@@ -426,16 +426,4 @@ struct FetchSource {
   /// nil: the request has no place in the store.
   var key: StoreKey?
   var wholeKey: [UInt8]
-
-  init(
-    head: RequestHead, path: [UInt8], route: RouteContext, peer: String, key: StoreKey?,
-    wholeKey: [UInt8]
-  ) {
-    self.head = head
-    self.path = path
-    self.route = route
-    self.peer = peer
-    self.key = key
-    self.wholeKey = wholeKey
-  }
 }
