@@ -112,9 +112,12 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     switch outcome {
     case .alone: startAlone(notStored: nil)
     case .join(let running):
+      guard running.join(self) else {
+        startAlone(notStored: nil)
+        return
+      }
       isCollapsed = true
       self.fill = running
-      running.join(self)
       fillProgressed()
     case .start:
       self.fill = fill

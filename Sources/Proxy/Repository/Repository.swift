@@ -284,11 +284,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
     if let reason = head.notStored, fill.plan.notStored == nil {
       countNotStored(reason)
-      if !head.isShareable, fill.plan.tableKey != nil {
-        services.fillTable.rememberUnshareable(
-          fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
-      }
+      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill) }
     }
+  }
+
+  /// The key's answers are each client's own: for a while nobody waits for another's fetch.
+  func fillIsNotShareable(_ fill: Fill) {
+    services.fillTable.rememberUnshareable(
+      fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
