@@ -254,8 +254,15 @@ public final class CurlClient: RemoteDataSource {
 
   private func libcurlWants(_ what: Int32, on descriptor: Int32) {
     if what == CURL_POLL_REMOVE {
-      // Between transfers the watcher stays as it is, since the next one wants the same.
-      idle.insert(descriptor)
+      // Between transfers the watcher stays as it is, since the next one wants the same. A socket
+      // that is given up while it connects is watched for writing: it has been closed already,
+      // past `closeSocket`, and its number may be another's in a moment.
+      if watchers[descriptor]?.active == .readable {
+        idle.insert(descriptor)
+      } else {
+        watchers.removeValue(forKey: descriptor)?.close()
+        idle.remove(descriptor)
+      }
       return
     }
     let watcher: SocketWatcher

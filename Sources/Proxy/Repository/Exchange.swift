@@ -161,7 +161,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     if plan.notStored == nil { services.fillTable.enter(fill) }
     fill.wait(self, on: worker)
     fill.start(request)
-    connection.acceptBody()
+    if body != nil { connection.acceptBody() }
   }
 
   // MARK: Events
@@ -482,6 +482,8 @@ extension Exchange {
   func requestBodyEnded() { requestBody.end() }
 
   func clientLeft() {
+    // Before the body fails, which the fill may report at once: there is nobody to answer.
+    phase = .over
     requestBody.fail()
     finish()
     fill = nil

@@ -205,7 +205,7 @@ extension Fill: OriginResponseReceiver {
     metadata = nil
     shared.withLock { $0.isStoring = false }
     // Who comes from now on would miss the beginning.
-    if let key = plan.tableKey { repository.services.fillTable.leave(key, self) }
+    repository.services.fillTable.close(self)
     if !isCounted { repository.countNotStored(reason) }
     if reason == .tooLarge, plan.tableKey != nil { repository.fillIsNotShareable(self) }
     if hasStoredChunks { repository.services.store.abandon(entryID: entryID) }

@@ -53,6 +53,14 @@ final class FillTable: Sendable {
     state.withLock { $0.landing[fill.plan.storeKey, default: []].append(fill) }
   }
 
+  /// Nobody joins this fill any more; those who have, stay.
+  func close(_ fill: Fill) {
+    guard let key = fill.plan.tableKey else { return }
+    state.withLock { state in
+      if state.fills[key] === fill { state.fills[key] = nil }
+    }
+  }
+
   /// A fill has ended.
   func leave(_ fill: Fill) {
     let plan = fill.plan

@@ -51,9 +51,10 @@ enum OriginRequestBuilder {
 
   /// Adds every line of the fields, and those that are ours to say.
   static func fill(
-    _ request: OriginRequest, _ fields: Fields, route: RouteContext, authority: ArraySlice<UInt8>,
+    _ request: OriginRequest, _ fields: Fields, of client: RequestHead, route: RouteContext,
     peer: String
   ) {
+    let authority = client.authority
     let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? Array(authority)
     host.withUnsafeBytes { value in add(request, "Host", value) }
     fields.bytes.withUnsafeBytes { bytes in
@@ -63,7 +64,8 @@ enum OriginRequestBuilder {
           value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
       }
     }
-    request.addField("Via", "1.1 larder")
+    // The version in which the request was received (RFC 9110 §7.6.3).
+    request.addField("Via", client.minorVersion == 0 ? "1.0 larder" : "1.1 larder")
     // Without a client behind it (a refresh in the background) a request is forwarded for nobody.
     guard !peer.isEmpty else { return }
     let clientHost = String(decoding: authority, as: UTF8.self)

@@ -37,14 +37,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
         connection,
         Problem(
           status: 405, detail: "this method is not served here",
-          fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]))
+          fields: [Problem.allowedMethods]))
       return
     default: break
     }
     if worker.head.isAsterisk {
       counters.routes[services.noRouteIndex].count(.pass)
       connection.respond(
-        status: 204, fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")], body: [])
+        status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
     if let refusal = normalizePath() {
@@ -61,6 +61,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func requestWasRefused(_ refusal: RequestRefusal) {
     counters.routes[services.noRouteIndex].count(.error)
   }
+
+  func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
 
   private func normalizePath() -> PathNormalization.Refusal? {
     let path = worker.head.path
@@ -276,7 +278,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
         basePath: source.route.basePath, path: source.path, query: source.head.query),
       body: body)
     OriginRequestBuilder.fill(
-      request, fields, route: source.route, authority: source.head.authority, peer: source.peer)
+      request, fields, of: source.head, route: source.route, peer: source.peer)
     return request
   }
 
