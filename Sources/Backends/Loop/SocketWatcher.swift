@@ -15,6 +15,8 @@ public final class SocketWatcher {
   private let handle: UnsafeMutablePointer<uv_poll_t>
   private var work: ((Readiness, _ failed: Bool) -> Void)?
   private var active: Readiness = []
+  /// What was watched for when the socket failed, until somebody says what is wanted now.
+  private var interrupted: Readiness = []
   private var isClosed = false
 
   public init(
@@ -32,6 +34,7 @@ public final class SocketWatcher {
   /// Sets what is watched for. Setting the same again costs nothing: libuv would take the
   /// descriptor out of the kernel's set and put it back.
   public func watch(_ readiness: Readiness) {
+    interrupted = []
     guard !isClosed, readiness != active else { return }
     active = readiness
     if readiness.isEmpty {
@@ -41,8 +44,23 @@ public final class SocketWatcher {
     uv_poll_start(handle, readiness.rawValue) { handle, status, events in
       // SAFETY: `data` is the watcher that retained itself until it is closed.
       let watcher = Unmanaged<SocketWatcher>.fromOpaque(handle!.pointee.data).takeUnretainedValue()
-      watcher.work?(Readiness(rawValue: events & 3), status < 0)
+      if status < 0 {
+        watcher.socketFailed()
+      } else {
+        watcher.work?(Readiness(rawValue: events & 3), false)
+      }
     }
+  }
+
+  /// libuv stops watching a socket that has an error, and hides whether there is something to read.
+  /// There may be: what the peer sent before its reset is still to be had. So the watch goes on
+  /// until whoever reads has come to the error and closes, or asks for something else.
+  private func socketFailed() {
+    let wanted = active
+    active = []
+    interrupted = wanted
+    work?(wanted, true)
+    if !interrupted.isEmpty { watch(interrupted) }
   }
 
   /// Stops watching. The descriptor may be closed as soon as this returns.
