@@ -14,10 +14,11 @@ public final class SocketWatcher {
   public let descriptor: Int32
   private let handle: UnsafeMutablePointer<uv_poll_t>
   private var work: ((Readiness, _ failed: Bool) -> Void)?
-  private var active: Readiness = []
-  /// What was watched for when the socket failed, until somebody says what is wanted now.
-  private var interrupted: Readiness = []
+  /// What is watched for now.
+  public private(set) var active: Readiness = []
   private var isClosed = false
+  /// libuv has stopped the watch over an error, and nobody has said yet what is wanted now.
+  private var isInterrupted = false
 
   public init(
     loop: EventLoop, descriptor: Int32,
@@ -34,8 +35,8 @@ public final class SocketWatcher {
   /// Sets what is watched for. Setting the same again costs nothing: libuv would take the
   /// descriptor out of the kernel's set and put it back.
   public func watch(_ readiness: Readiness) {
-    interrupted = []
-    guard !isClosed, readiness != active else { return }
+    guard !isClosed, isInterrupted || readiness != active else { return }
+    isInterrupted = false
     active = readiness
     if readiness.isEmpty {
       uv_poll_stop(handle)
@@ -56,11 +57,9 @@ public final class SocketWatcher {
   /// There may be: what the peer sent before its reset is still to be had. So the watch goes on
   /// until whoever reads has come to the error and closes, or asks for something else.
   private func socketFailed() {
-    let wanted = active
-    active = []
-    interrupted = wanted
-    work?(wanted, true)
-    if !interrupted.isEmpty { watch(interrupted) }
+    isInterrupted = true
+    work?(active, true)
+    if isInterrupted { watch(active) }
   }
 
   /// Stops watching. The descriptor may be closed as soon as this returns.
