@@ -334,8 +334,7 @@ struct CoalescingScenarios {
     }
   }
 
-  @Test(
-    .disabled("readers of a fill that is not stored move at the slowest one's pace; to be decided"))
+  @Test
   func aSlowFirstClientDoesNotSlowASecondWhereTheBodyTurnsOutTooLarge() throws {
     try scenario(
       windowedRoute("cache-first", #""maxEntrySize": "1MiB""#), limits: #""bodyStall": "5m""#

@@ -34,7 +34,12 @@ struct OriginFailureTests {
       origin.on(path, inTurn: [row.answer, .text("second")])
       let connection = try proxy.connect()
       do {
+        // What broke off before any of it went out is an error; else the connection is cut.
         let answer = try connection.get(path)
+        if answer.status == 502 {
+          #expect(try connection.get("/other").status == 404)
+          connection.close()
+        }
         #expect(answer.isCut || answer.status == 502)
         #expect("whole body".hasPrefix(answer.text) || answer.status == 502)
       } catch ClientConnection.Failure.noAnswer {
@@ -42,7 +47,11 @@ struct OriginFailureTests {
       }
       #expect(try connection.isClosedByPeer())
       #expect(try proxy.get(path).text == "second")
-      #expect(try proxy.statistics().store.entries == (path == "/a" ? 0 : 1))
+      if path != "/a" {
+        let third = try proxy.get(path)
+        #expect(third.text == "second")
+        #expect(third.first("Cache-Status")?.contains("hit") == true)
+      }
     }
   }
 

@@ -132,9 +132,13 @@ struct ServerConnectionTests {
 
   @Test func http10GetsABodyOfUnknownLengthUpToTheEndOfTheConnection() throws {
     try scenario(storing) { origin, proxy in
-      origin.on("/a", .text("unsized").framed(.chunked))
+      // What is whole when its head goes out has a length.
+      let gate = Gate()
+      origin.on("/a", .text("unsized").framed(.chunked).pausing(after: 2, for: gate))
       let client = try RawClient(proxy)
       client.send("GET /a HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n")
+      #expect(try client.read(until: "\r\n\r\nun"))
+      gate.open()
       #expect(try client.readToEnd() == .orderly)
       #expect(client.text.hasSuffix("\r\n\r\nunsized"))
       #expect(client.text.contains("\r\nConnection: close\r\n"))
@@ -145,9 +149,15 @@ struct ServerConnectionTests {
 
   @Test func aBodyOfUnknownLengthThatBreaksOffDoesNotLookWholeToHTTP10() throws {
     try scenario(storing) { origin, proxy in
-      origin.on("/a", .text("unsized").framed(.chunked).broken(after: 3, by: .close))
+      let gate = Gate()
+      origin.on(
+        "/a",
+        .text("unsized").framed(.chunked).pausing(after: 2, for: gate)
+          .broken(after: 3, by: .close))
       let client = try RawClient(proxy)
       client.send("GET /a HTTP/1.0\r\nHost: h\r\n\r\n")
+      #expect(try client.read(until: "\r\n\r\nun"))
+      gate.open()
       // Without framing only a reset can tell.
       #expect(try client.readToEnd() == .reset)
     }

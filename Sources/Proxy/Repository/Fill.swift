@@ -113,6 +113,8 @@ final class Fill: @unchecked Sendable {
   /// Full chunks have gone to the store, and are kept there while anybody holds this fill.
   var hasStoredChunks = false
   var isPinned = false
+  /// Chunks go to the store for running readers alone; nothing will land.
+  var isSpilling = false
   var isEnded = false
   var isWakeScheduled = false
 

@@ -198,17 +198,33 @@ extension Fill: OriginResponseReceiver {
     resumeIfDrained()
   }
 
-  /// Goes on without the store: what it has of the body stays readable for those who read it now.
+  /// Goes on without landing: what it has of the body stays readable for those who read it now.
+  ///
+  /// Where several read a body that turned out too large, its chunks go on to the store for the
+  /// time of the fill, so that the slowest reader holds up nobody; else the memory's window does.
   /// `isCounted`: the store has counted the reason.
   func stopStoring(_ reason: NotStoredReason, isCounted: Bool = false) {
-    guard metadata != nil else { return }
+    guard metadata != nil else {
+      stopSpilling()
+      return
+    }
     metadata = nil
-    shared.withLock { $0.isStoring = false }
+    isSpilling = shared.withLock { shared in
+      shared.isStoring = reason == .tooLarge && !isCounted && shared.readers.count > 1
+      return shared.isStoring
+    }
     // Who comes from now on would miss the beginning.
     repository.services.fillTable.close(self)
     if !isCounted { repository.countNotStored(reason) }
     if reason == .tooLarge, plan.tableKey != nil { repository.fillIsNotShareable(self) }
-    if hasStoredChunks { repository.services.store.abandon(entryID: entryID) }
+    if hasStoredChunks, !isSpilling { repository.services.store.abandon(entryID: entryID) }
+  }
+
+  private func stopSpilling() {
+    guard isSpilling else { return }
+    isSpilling = false
+    shared.withLock { $0.isStoring = false }
+    repository.services.store.abandon(entryID: entryID)
   }
 
   // MARK: The end
@@ -227,6 +243,7 @@ extension Fill: OriginResponseReceiver {
     guard !isEnded else { return }
     isEnded = true
     transfer = nil
+    stopSpilling()
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)
     repository.fillEnded(self, ending)
