@@ -143,9 +143,13 @@ final class Fill: @unchecked Sendable {
     shared.withLock { Progress(head: $0.head, ending: $0.ending, receivedBytes: $0.received) }
   }
 
-  /// Enters a reader at offset 0.
-  func join(_ reader: any FillReader) {
-    shared.withLock { $0.readers[ObjectIdentifier(reader)] = 0 }
+  /// Enters a reader at offset 0; false: the beginning of the body is no longer there for it.
+  func join(_ reader: any FillReader) -> Bool {
+    shared.withLock { shared in
+      guard shared.isStoring || shared.firstChunk == 0 else { return false }
+      shared.readers[ObjectIdentifier(reader)] = 0
+      return true
+    }
   }
 
   /// A reader goes. A fill that is not stored and that nobody reads any more is given up.

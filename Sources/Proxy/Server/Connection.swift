@@ -106,6 +106,22 @@ final class Connection {
       taken.removeFirst(consumed)
       pending = taken
     }
+    regulateReading()
+  }
+
+  /// Whether more input has a place: a client that sends requests and does not take the answers
+  /// must not fill the memory.
+  private var hasInputRoom: Bool {
+    pending.count < EventLoop.readBufferBytes || phase == .head && !hasQueuedOutput
+  }
+
+  private func regulateReading() {
+    guard phase == .head || phase == .exchange else { return }
+    if !hasInputRoom {
+      if !isReadPaused { pauseReading() }
+    } else if isReadPaused, phase == .head {
+      resumeReading()
+    }
   }
 
   /// Serves as many requests as the bytes hold; returns how many bytes are done with.
@@ -285,7 +301,7 @@ final class Connection {
     }
     phase = .head
     if patience != .write { waitFor(.nextRequest, worker.limits.idleMilliseconds) }
-    if isReadPaused { resumeReading() }
+    regulateReading()
     continueWithPending()
   }
 
@@ -407,9 +423,7 @@ extension Connection: TCPStreamOwner {
       pending.append(contentsOf: bytes)
       consumePending()
     }
-    if pending.count >= EventLoop.readBufferBytes, phase == .exchange, !isReadPaused {
-      pauseReading()
-    }
+    regulateReading()
   }
 
   func streamDidReachEnd() {
@@ -430,7 +444,7 @@ extension Connection: TCPStreamOwner {
     case .exchange: exchange?.clientTookAll()
     case .head:
       waitFor(.nextRequest, worker.limits.idleMilliseconds)
-      continueWithPending()
+      if pending.isEmpty { regulateReading() } else { continueWithPending() }
     case .lingering: if inputHasEnded { close() }
     case .closed: break
     }
