@@ -65,6 +65,7 @@ private final class SampleHandler: RequestHandler {
   init(worker: Worker) { self.worker = worker }
 
   func requestWasRefused(_ refusal: RequestRefusal) {}
+  func ownAnswerWasWritten(byteCount: Int) {}
 
   func handleRequest(on connection: Connection) {
     requestCount += 1

@@ -198,7 +198,8 @@ private struct Refused: Error {}
         "listen    127.0.0.1:8080",
         "loops     one per core",
         "admin     0.0.0.0:1, no token",
-        "store     larder-data, up to 1GiB, bodies up to 64MiB",
+        "store     \(ConfigurationLoader.resolved("larder-data", besides: path)), up to 1GiB, "
+          + "bodies up to 64MiB",
         "upstream  a: http://a/b, connect 2s, first byte 10s, total 1m, retries 0",
         "route     r: GET /r -> a, network-first, ttl.min 1s, ttl.max 1m30s, deadline 800ms, "
           + "negative.5xx 2s, ignoreOrigin no-store vary, maxEntrySize 1MiB",

@@ -14,7 +14,8 @@ public final class SocketWatcher {
   public let descriptor: Int32
   private let handle: UnsafeMutablePointer<uv_poll_t>
   private var work: ((Readiness, _ failed: Bool) -> Void)?
-  private var active: Readiness = []
+  /// What is watched for now.
+  public private(set) var active: Readiness = []
   private var isClosed = false
 
   public init(

@@ -173,14 +173,22 @@ public final class TCPStream {
   public func close() {
     guard !isClosed else { return }
     isClosed = true
-    handle.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { handle in
-      uv_close(handle) { handle in
-        let data = handle!.pointee.data!
-        let stream = Unmanaged<TCPStream>.fromOpaque(data).takeRetainedValue()
-        UnsafeMutableRawPointer(handle!).deallocate()
-        stream.owner?.streamDidClose()
-      }
-    }
+    handle.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { uv_close($0, TCPStream.didClose) }
+  }
+
+  /// Closes the connection by RST, so that the peer sees an error and not an orderly end.
+  public func reset() {
+    guard !isClosed else { return }
+    // libuv refuses where the sending side was shut down: then the peer has had its orderly end.
+    guard uv_tcp_close_reset(handle, TCPStream.didClose) == 0 else { return close() }
+    isClosed = true
+  }
+
+  private static let didClose: uv_close_cb = { handle in
+    let data = handle!.pointee.data!
+    let stream = Unmanaged<TCPStream>.fromOpaque(data).takeRetainedValue()
+    UnsafeMutableRawPointer(handle!).deallocate()
+    stream.owner?.streamDidClose()
   }
 }
 

@@ -7,7 +7,8 @@ internal import CachePolicy
 /// is paused, and knows the two times that bound an answer: to the first byte, and between bytes.
 final class CurlTransfer: OriginTransfer {
   let request: OriginRequest
-  private unowned let client: CurlClient
+  // SAFETY: a client ends its transfers before it goes.
+  private unowned(unsafe) let client: CurlClient
   private var receiver: (any OriginResponseReceiver)?
   var handle: CurlHandle?
   private(set) var attempts = 0
@@ -31,9 +32,15 @@ final class CurlTransfer: OriginTransfer {
     self.request = request
     self.client = client
     self.receiver = receiver
+    let endpoint = client.endpoints[request.endpointIndex]
+    firstByteTimeoutMilliseconds = UInt64(endpoint.firstByteTimeoutMilliseconds)
+    stallTimeoutMilliseconds = UInt64(endpoint.stallTimeoutMilliseconds)
+    retriesMax = endpoint.retriesMax
   }
 
-  private var endpoint: OriginEndpoint { client.endpoints[request.endpointIndex] }
+  private let firstByteTimeoutMilliseconds: UInt64
+  private let stallTimeoutMilliseconds: UInt64
+  private let retriesMax: Int
 
   func beginAttempt(with handle: CurlHandle) {
     // Choosing a dead connection is no attempt.
@@ -47,8 +54,7 @@ final class CurlTransfer: OriginTransfer {
     failure = nil
     handle.transfer = self
     handle.prepare(request)
-    patienceEndsMilliseconds =
-      client.loop.monotonicMilliseconds + UInt64(endpoint.firstByteTimeoutMilliseconds)
+    patienceEndsMilliseconds = client.loop.monotonicMilliseconds + firstByteTimeoutMilliseconds
   }
 
   // MARK: libcurl's callbacks
@@ -117,13 +123,14 @@ final class CurlTransfer: OriginTransfer {
   }
 
   /// HTTP/2 comes by ALPN alone: in clear text a status line that says so is no proof of it.
-  var isMultiplexed: Bool { head.isHTTP2OrLater && endpoint.url.hasPrefix("https:") }
+  var isMultiplexed: Bool {
+    head.isHTTP2OrLater && client.endpoints[request.endpointIndex].url.hasPrefix("https:")
+  }
 
   private func madeProgress() {
-    let patience =
-      headIsComplete
-      ? endpoint.stallTimeoutMilliseconds : endpoint.firstByteTimeoutMilliseconds
-    patienceEndsMilliseconds = client.loop.monotonicMilliseconds + UInt64(patience)
+    patienceEndsMilliseconds =
+      client.loop.monotonicMilliseconds
+      + (headIsComplete ? stallTimeoutMilliseconds : firstByteTimeoutMilliseconds)
   }
 
   // MARK: OriginTransfer
@@ -187,7 +194,7 @@ final class CurlTransfer: OriginTransfer {
   /// Whether the request may be sent once more: nothing of an answer came, and either nothing was
   /// sent or sending twice does no harm (RFC 9110 §9.2.2).
   func mayRetry(after error: OriginError) -> Bool {
-    guard !isCancelled, !headIsComplete, attempts <= endpoint.retriesMax,
+    guard !isCancelled, !headIsComplete, attempts <= retriesMax,
       request.body?.source.hasBeenRead != true
     else { return false }
     switch error {

@@ -74,8 +74,9 @@ struct ResponseHeadReader {
     for byte in value where byte == 0 || byte == 0x0D || byte == 0x0A {
       return .broken("control character in a field")
     }
+    if fields.count == 0 { fields.reserve(bytes: 512, lines: 16) }
     fields.append(
-      name: Span(_unsafeBytes: name), value: Span(_unsafeBytes: value))
+      checkedLine: Span(_unsafeBytes: line[0..<end]), name: 0..<colon, value: start..<end)
     return readFraming(value)
   }
 

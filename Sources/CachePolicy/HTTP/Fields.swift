@@ -96,6 +96,18 @@ public struct Fields: Sendable {
     return true
   }
 
+  /// Adds a line that a parser has checked: `name` is a token, `value` has no CR, LF or NUL and no
+  /// whitespace around it. Both are ranges of the line.
+  public mutating func append(
+    checkedLine line: Span<UInt8>, name: Range<Int>, value: Range<Int>
+  ) {
+    let start = bytes.count
+    appendBytes(line)
+    appendLine(
+      name: start + name.lowerBound..<start + name.upperBound,
+      value: start + value.lowerBound..<start + value.upperBound)
+  }
+
   /// Adds a line of another block, as it is there.
   public mutating func append(line: Line, of other: Fields) {
     let nameStart = bytes.count

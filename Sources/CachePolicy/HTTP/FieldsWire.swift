@@ -6,14 +6,25 @@
 extension Fields {
   /// Appends every line as `Name: value` CR LF.
   public func encode(into output: inout [UInt8]) {
-    for line in lines {
-      output.append(contentsOf: bytes[line.name])
+    for line in lines { encode(line, into: &output) }
+  }
+
+  /// Appends one line as `Name: value` CR LF.
+  public func encode(_ line: Line, into output: inout [UInt8]) {
+    let (name, value) = (line.name, line.value)
+    if value.lowerBound == name.upperBound + 2, bytes[name.upperBound] == 0x3A,
+      bytes[name.upperBound + 1] == 0x20
+    {
+      // It lies there as it goes out.
+      output.append(contentsOf: bytes[name.lowerBound..<value.upperBound])
+    } else {
+      output.append(contentsOf: bytes[name])
       output.append(0x3A)
       output.append(0x20)
-      output.append(contentsOf: bytes[line.value])
-      output.append(0x0D)
-      output.append(0x0A)
+      output.append(contentsOf: bytes[value])
     }
+    output.append(0x0D)
+    output.append(0x0A)
   }
 
   /// The lines that `encode` wrote. A line without a name is left out, and an empty line or the

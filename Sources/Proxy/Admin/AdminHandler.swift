@@ -24,6 +24,7 @@ final class AdminHandler: RequestHandler {
   private static let paths = ["/stats", "/healthz"]
 
   func requestWasRefused(_ refusal: RequestRefusal) {}
+  func ownAnswerWasWritten(byteCount: Int) {}
 
   func handleRequest(on connection: Connection) {
     let head = worker.head

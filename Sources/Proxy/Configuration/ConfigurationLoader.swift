@@ -21,7 +21,10 @@ public enum ConfigurationLoader {
   public static func load(path: String, environment: [String: String]) -> LoadResult {
     do {
       let bytes = try read(path, bytesMax: Limits().configurationBytes)
-      return load(bytes: bytes, file: path, environment: environment)
+      let result = load(bytes: bytes, file: path, environment: environment)
+      guard case .loaded(var configuration, let warnings) = result else { return result }
+      configuration.store.path = resolved(configuration.store.path, besides: path)
+      return .loaded(configuration, warnings: warnings)
     } catch {
       return .refused([
         Diagnostic(
@@ -29,6 +32,13 @@ public enum ConfigurationLoader {
           message: error.message)
       ])
     }
+  }
+
+  /// A relative path is taken from the folder of the file that names it: it means the same
+  /// wherever the process is started.
+  static func resolved(_ path: String, besides file: String) -> String {
+    guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }
+    return String(file[...slash]) + path
   }
 
   /// Reads a text; `file` is the name that diagnostics carry.

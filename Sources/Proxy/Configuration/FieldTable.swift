@@ -93,7 +93,7 @@ enum FieldTable {
     fields: [
       .custom(
         "path", \.path, .text, defaultText: "\"\(Configuration.Store().path)\"",
-        "The store's folder; a relative one is taken from the working directory."
+        "The store's folder; a relative one is taken from the folder of this file."
       ) { decoder, node, path in
         guard let text = decoder.text(node, path) else { return nil }
         if text.isEmpty { decoder.report(at: node.place, path, "must not be empty") }

@@ -163,7 +163,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       source, plan, validators: copy?.fields ?? Fields(), body: body)
     fill.wait(self, on: worker)
     fill.start(request)
-    connection.acceptBody()
+    if body != nil { connection.acceptBody() }
   }
 
   // MARK: Events
@@ -497,6 +497,8 @@ extension Exchange {
   func requestBodyEnded() { requestBody.end() }
 
   func clientLeft() {
+    // Before the body fails, which the fill may report at once: there is nobody to answer.
+    phase = .over
     requestBody.fail()
     finish()
     fill = nil

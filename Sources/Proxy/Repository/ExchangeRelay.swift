@@ -39,7 +39,7 @@ extension Exchange {
       case .failed:
         // The head is out: all that is left is to let the client see that the body broke off.
         finish()
-        connection.abortAnswer()
+        connection.abortAnswer(byReset: framing == .close)
         return
       }
       headIsDue = false
@@ -52,7 +52,7 @@ extension Exchange {
     defer { reader.end() }
     guard let chunk = reader.chunk(entryID: fill.entryID, index: index), from < chunk.count else {
       finish()
-      connection.abortAnswer()
+      connection.abortAnswer(byReset: framing == .close)
       return false
     }
     write(UnsafeRawBufferPointer(rebasing: chunk[from...]), headIsDue)

@@ -125,12 +125,7 @@ extension Fill: OriginResponseReceiver {
     encoded.reserveCapacity(fields.bytes.count + 4 * fields.count + 64)
     encoded.append(contentsOf: "HTTP/1.1 \(status) \(StatusText.reason(status))\r\n".utf8)
     for line in fields.lines where line.known != .contentLength {
-      encoded.append(contentsOf: fields.bytes[line.name])
-      encoded.append(0x3A)
-      encoded.append(0x20)
-      encoded.append(contentsOf: fields.bytes[line.value])
-      encoded.append(0x0D)
-      encoded.append(0x0A)
+      fields.encode(line, into: &encoded)
     }
     return encoded
   }
@@ -218,9 +213,12 @@ extension Fill: OriginResponseReceiver {
     guard metadata != nil else { return }
     metadata = nil
     shared.withLock { $0.isStoring = false }
-    // Who comes from now on would miss what the others have read already.
-    repository.services.fillTable.leave(self)
+    // Who comes from now on would miss the beginning.
+    repository.services.fillTable.close(self)
     if !isCounted { repository.countNotStored(reason) }
+    if reason == .tooLarge, plan.tableKey != nil {
+      repository.fillIsNotShareable(self, because: reason)
+    }
     if hasStoredChunks { repository.services.store.abandon(entryID: entryID) }
   }
 

@@ -57,7 +57,15 @@ final class FillTable: Sendable {
     state.withLock { $0.landing[fill.plan.storeKey, default: []].append(fill) }
   }
 
-  /// A fill has ended, or will not land: nobody joins it any more.
+  /// Nobody joins this fill any more; those who have, stay.
+  func close(_ fill: Fill) {
+    guard let key = fill.plan.tableKey else { return }
+    state.withLock { state in
+      if state.fills[key] === fill { state.fills[key] = nil }
+    }
+  }
+
+  /// A fill has ended.
   func leave(_ fill: Fill) {
     let plan = fill.plan
     guard plan.notStored == nil else { return }

@@ -77,12 +77,12 @@ enum OriginRequestBuilder {
 
   /// Adds every line of the fields, and those that are ours to say.
   static func fill(
-    _ request: OriginRequest, _ fields: Fields, route: RouteContext, authority: ArraySlice<UInt8>,
+    _ request: OriginRequest, _ fields: Fields, of client: RequestHead, route: RouteContext,
     peer: String
   ) {
     // As it is keyed: two spellings that share an answer are not told apart by the origin.
-    let count = CacheKey.lengthWithoutPort(authority.span, "80")
-    let authority = authority.prefix(count).map(ASCII.lowercased)
+    let count = CacheKey.lengthWithoutPort(client.authority.span, "80")
+    let authority = client.authority.prefix(count).map(ASCII.lowercased)
     let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? authority
     host.withUnsafeBytes { value in add(request, "Host", value) }
     fields.bytes.withUnsafeBytes { bytes in
@@ -92,7 +92,8 @@ enum OriginRequestBuilder {
           value: UnsafeRawBufferPointer(rebasing: bytes[line.value]))
       }
     }
-    request.addField("Via", "1.1 larder")
+    // The version in which the request was received (RFC 9110 §7.6.3).
+    request.addField("Via", client.minorVersion == 0 ? "1.0 larder" : "1.1 larder")
     // Without a client behind it (a refresh in the background) a request is forwarded for nobody.
     guard !peer.isEmpty else { return }
     let clientHost = String(decoding: authority, as: UTF8.self)

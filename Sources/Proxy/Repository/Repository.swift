@@ -37,14 +37,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
         connection,
         Problem(
           status: 405, detail: "this method is not served here",
-          fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]))
+          fields: [Problem.allowedMethods]))
       return
     default: break
     }
     if worker.head.isAsterisk {
       counters.routes[services.noRouteIndex].count(.pass)
       connection.respond(
-        status: 204, fields: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")], body: [])
+        status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
     if let refusal = normalizePath() {
@@ -61,6 +61,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func requestWasRefused(_ refusal: RequestRefusal) {
     counters.routes[services.noRouteIndex].count(.error)
   }
+
+  func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
 
   private func normalizePath() -> PathNormalization.Refusal? {
     let path = worker.head.path
@@ -278,7 +280,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
         basePath: source.route.basePath, path: source.path, query: source.head.query),
       body: body)
     OriginRequestBuilder.fill(
-      request, fields, route: source.route, authority: source.head.authority, peer: source.peer)
+      request, fields, of: source.head, route: source.route, peer: source.peer)
     return request
   }
 
@@ -286,12 +288,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
     if let reason = head.notStored, fill.plan.notStored == nil {
       countNotStored(reason)
-      if !head.isShareable, fill.plan.tableKey != nil {
-        services.fillTable.rememberUnshareable(
-          fill.plan.storeKey, because: reason,
-          nowMilliseconds: services.clock.nowMilliseconds)
-      }
+      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill, because: reason) }
     }
+  }
+
+  /// The key's answers are each client's own: for a while nobody waits for another's fetch.
+  func fillIsNotShareable(_ fill: Fill, because reason: NotStoredReason) {
+    services.fillTable.rememberUnshareable(
+      fill.plan.storeKey, because: reason, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
@@ -429,16 +433,4 @@ struct FetchSource {
   /// nil: the request has no place in the store.
   var key: StoreKey?
   var wholeKey: [UInt8]
-
-  init(
-    head: RequestHead, path: [UInt8], route: RouteContext, peer: String, key: StoreKey?,
-    wholeKey: [UInt8]
-  ) {
-    self.head = head
-    self.path = path
-    self.route = route
-    self.peer = peer
-    self.key = key
-    self.wholeKey = wholeKey
-  }
 }

@@ -8,6 +8,8 @@ protocol RequestHandler: AnyObject {
   func handleRequest(on connection: Connection)
   /// A request was refused by the parser or a limit; the connection answers it by itself.
   func requestWasRefused(_ refusal: RequestRefusal)
+  /// An answer of the connection's own making went out.
+  func ownAnswerWasWritten(byteCount: Int)
 }
 
 /// A request whose answer takes more than one turn of the loop: told what its client does.
@@ -61,6 +63,8 @@ final class Connection {
   private var body = BodyDecoder(.none)
   private var pending: [UInt8] = []
   private var isConsuming = false
+  /// While consuming: how many of the bytes at hand lie behind the current request.
+  private var followingBytes = 0
   private var inputHasEnded = false
   private var isReadPaused = false
   private var isBroken = false
@@ -107,6 +111,8 @@ final class Connection {
       pending = taken
     }
     regulateReading()
+    // What is left is the beginning of a head, whose end will not come.
+    if inputHasEnded, phase == .head, stream.queuedBytes == 0 { close() }
   }
 
   /// Whether more input has a place: a client that sends requests and does not take the answers
@@ -171,6 +177,7 @@ final class Connection {
         refuse(error)
         return bytes.count
       }
+      followingBytes = rest.count - length
       beginExchange()
       return skipped + length
     }
@@ -186,19 +193,25 @@ final class Connection {
     body = BodyDecoder(worker.head.framing)
     patience = .none
     handler.handleRequest(on: self)
+    if phase == .exchange, patience == .none { waitForBody() }
+  }
+
+  /// From here on the client has to send its body, where it has one and was not told to wait.
+  private func waitForBody() {
+    guard !body.isComplete, !continueIsDue, !isReadPaused else { return }
+    waitFor(.body, worker.limits.bodyStallMilliseconds)
   }
 
   private func consumeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     waitFor(.body, worker.limits.bodyStallMilliseconds)
     let (consumed, outcome) = body.decode(bytes) { exchange?.requestBodyArrived($0) }
+    followingBytes = bytes.count - consumed
     switch outcome {
     case .more: break
     case .complete:
       if patience == .body { patience = .none }
       exchange?.requestBodyEnded()
-    case .refused(let refusal):
-      handler.requestWasRefused(refusal)
-      close()
+    case .refused(let refusal): refuseBody(refusal)
     }
     return consumed
   }
@@ -211,6 +224,22 @@ final class Connection {
     answerHasBegun = false
     wantsClose = true
     body = BodyDecoder(.none)
+    respond(
+      Problem(
+        status: refusal.status, detail: refusal.reason.description,
+        fields: refusal.status == 405 ? [Problem.allowedMethods] : []))
+  }
+
+  /// The request's body broke: its exchange ends, with an answer if none has begun, and so does the
+  /// connection.
+  private func refuseBody(_ refusal: RequestRefusal) {
+    let exchange = self.exchange
+    self.exchange = nil
+    exchange?.clientLeft()
+    wantsClose = true
+    // An answer that has begun is counted already; now the client sees it cut.
+    guard !answerHasBegun else { return close() }
+    handler.requestWasRefused(refusal)
     respond(Problem(status: refusal.status, detail: refusal.reason.description))
   }
 
@@ -222,6 +251,7 @@ final class Connection {
     continueIsDue = false
     let text: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
     writeAll(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    if patience == .none { waitForBody() }
     if !isConsuming { consumePending() }
   }
 
@@ -244,8 +274,11 @@ final class Connection {
 
   /// Whether the answer's head has to say `Connection: close`.
   var closesAfterAnswer: Bool {
-    wantsClose || worker.isDraining || inputHasEnded || !body.isComplete
+    wantsClose || worker.isDraining || inputHasEnded && !hasMoreInput || !body.isComplete
   }
+
+  /// Whether bytes are at hand behind the current request.
+  private var hasMoreInput: Bool { isConsuming ? followingBytes > 0 : !pending.isEmpty }
 
   /// Has the connection closed after this answer.
   func closeAfterAnswer() { wantsClose = true }
@@ -305,11 +338,15 @@ final class Connection {
     continueWithPending()
   }
 
-  /// The answer cannot be completed: the connection is cut, so that the client sees it broke off.
-  func abortAnswer() {
+  /// The answer cannot be completed: the connection is cut, so that the client sees it broke off;
+  /// by a reset where only that can tell it from the answer's end.
+  func abortAnswer(byReset: Bool = false) {
     exchange = nil
-    close()
+    close(byReset: byReset)
   }
+
+  /// Counts an answer of our own making.
+  func countOwnAnswer(byteCount: Int) { handler.ownAnswerWasWritten(byteCount: byteCount) }
 
   private func continueWithPending() {
     guard !isConsuming, !pending.isEmpty else { return }
@@ -363,7 +400,7 @@ final class Connection {
         close()
       }
     case .head: refuse(RequestRefusal(408, "the header block took too long"))
-    case .body: bodyTimedOut()
+    case .body: refuseBody(RequestRefusal(408, "the request's body stalled"))
     case .write:
       if stream.remainingBytes != lastQueuedBytes {
         lastQueuedBytes = stream.remainingBytes
@@ -371,18 +408,6 @@ final class Connection {
       } else {
         close()
       }
-    }
-  }
-
-  private func bodyTimedOut() {
-    handler.requestWasRefused(RequestRefusal(408, "the request's body stalled"))
-    exchange?.clientLeft()
-    exchange = nil
-    wantsClose = true
-    if !answerHasBegun {
-      respond(Problem(status: 408, detail: "the request's body stalled"))
-    } else {
-      close()
     }
   }
 
@@ -397,7 +422,7 @@ final class Connection {
     if phase == .head, stream.queuedBytes == 0, pending.isEmpty { close() }
   }
 
-  func close() {
+  func close(byReset: Bool = false) {
     guard phase != .closed else { return }
     phase = .closed
     patience = .none
@@ -405,7 +430,7 @@ final class Connection {
     let exchange = self.exchange
     self.exchange = nil
     exchange?.clientLeft()
-    stream.close()
+    if byReset { stream.reset() } else { stream.close() }
     stream.owner = nil
     worker.forget(self)
     onClose()
@@ -429,8 +454,16 @@ extension Connection: TCPStreamOwner {
   func streamDidReachEnd() {
     inputHasEnded = true
     switch phase {
-    case .head: if stream.queuedBytes == 0 { close() } else { beginLingering() }
-    case .lingering: close()
+    case .head:
+      // Requests may still be waiting for the answer before them to be written.
+      if !pending.isEmpty {
+        if stream.queuedBytes == 0 { consumePending() }
+      } else if stream.queuedBytes == 0 {
+        close()
+      } else {
+        beginLingering()
+      }
+    case .lingering: if stream.queuedBytes == 0 { close() }
     case .exchange:
       // A client may close its sending side and still read; but a body that is not whole is broken.
       if !body.isComplete { close() }

@@ -9,6 +9,8 @@ public struct Limits: Sendable, Equatable {
 
   /// Open client connections of the whole process; one more is answered 503 and closed.
   public var connections = 10_000
+  /// Open connections to the admin listener, beside those.
+  public var adminConnections = 64
   /// Method, target and version of one request; longer: 414.
   public var requestLineBytes = 8 * 1024
   /// A request's or a response's header block, field lines and their line ends; longer: 431, or

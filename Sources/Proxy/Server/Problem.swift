@@ -8,6 +8,11 @@ struct Problem {
   /// Fields beside Content-Type, such as Allow or Retry-After.
   var fields: [(name: String, value: String)] = []
 
+  /// What goes with 405 on the public listener (RFC 9110 §15.5.6).
+  static let allowedMethods = (
+    name: "Allow", value: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+  )
+
   /// Statuses that a cache may guess a lifetime for carry `no-store`: an error of ours is nobody's
   /// to keep.
   var body: [UInt8] {
@@ -61,18 +66,22 @@ extension Connection {
       output.append("\r\nContent-Length: ")
       output.append(decimal: UInt64(body.count))
     }
-    if closesAfterAnswer { closeAfterAnswer() }
     appendConnectionField(to: output)
     output.append("\r\n\r\n")
     if !isHeadRequest { output.append(body) }
     answerHasBegun = true
     writeAll(output.bytes)
+    countOwnAnswer(byteCount: output.count)
     endAnswer()
   }
 
   /// `Connection: close`, or `keep-alive` for a client of HTTP/1.0 that asked for it.
+  ///
+  /// Who has said that it closes does so, also where the reason for it has gone by the answer's end
+  /// (RFC 9112 §9.6).
   func appendConnectionField(to output: OutputBuffer) {
     if closesAfterAnswer {
+      closeAfterAnswer()
       output.append("\r\nConnection: close")
     } else if minorVersion == 0 {
       output.append("\r\nConnection: keep-alive")

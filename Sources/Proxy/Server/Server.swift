@@ -19,7 +19,10 @@ public final class Server: Sendable {
 
   let services: Services
   let workers: [Worker]
+  /// Of the public listeners.
   let gate: ConnectionGate
+  /// Of the admin listeners: the counts can be read also when the public limit is reached.
+  private let adminGate: ConnectionGate
   let startedAtMilliseconds: Int64
   private let parts: LoopParts
   private let hasStopped = Mutex(false)
@@ -92,6 +95,7 @@ public final class Server: Sendable {
     services = Services(
       configuration: configuration, store: store, chunkBytes: chunkBytes, clock: clock, log: log)
     gate = ConnectionGate(connectionsMax: configuration.limits.connections)
+    adminGate = ConnectionGate(connectionsMax: configuration.limits.adminConnections)
     startedAtMilliseconds = clock.nowMilliseconds
     publicAddresses = publicSockets.map { .init(host: $0.host, port: $0.port) }
     adminAddresses = adminSockets.map { .init(host: $0.host, port: $0.port) }
@@ -111,8 +115,8 @@ public final class Server: Sendable {
       worker.onClose { client.close() }
     }
     parts.admins = workers.map { AdminHandler(server: self, worker: $0) }
-    listen(publicSockets, parts.repositories)
-    listen(adminSockets, parts.admins)
+    listen(publicSockets, parts.repositories, gate)
+    listen(adminSockets, parts.admins, adminGate)
     for worker in workers { worker.start() }
   }
 
@@ -125,7 +129,9 @@ public final class Server: Sendable {
       retriesMax: upstream.retries, proxy: upstream.proxy)
   }
 
-  private func listen(_ sockets: [ListeningSocket], _ handlers: [any RequestHandler]) {
+  private func listen(
+    _ sockets: [ListeningSocket], _ handlers: [any RequestHandler], _ gate: ConnectionGate
+  ) {
     for socket in sockets {
       let listener = Listener(socket: socket, workers: workers, handlers: handlers, gate: gate)
       parts.listeners.append(listener)
@@ -187,7 +193,9 @@ public final class Server: Sendable {
   /// Looks at the count every few milliseconds: there is nobody to be told by, and it is the end.
   private func waitForConnections() {
     var waited: Int64 = 0
-    while gate.open.load(ordering: .relaxed) > 0, waited < configuration.limits.drainMilliseconds {
+    while gate.open.load(ordering: .relaxed) + adminGate.open.load(ordering: .relaxed) > 0,
+      waited < configuration.limits.drainMilliseconds
+    {
       ProcessFacts.pause(milliseconds: 5)
       waited += 5
     }
