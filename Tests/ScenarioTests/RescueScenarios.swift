@@ -97,6 +97,36 @@ struct RescueScenarios {
     }
   }
 
+  /// The reset comes on the heels of the last byte, mostly before the proxy has read any.
+  @Test func anAnswerThatWasWholeBeforeTheResetIsWhole() throws {
+    try scenario(windowedRoute("cache-first"), upstream: "\"retries\": 1") { origin, proxy in
+      for number in 1...30 {
+        let path = "/\(number)"
+        origin.on(path, OriginAnswer.text("whole").broken(after: 5, by: .reset))
+        expect(try proxy.get(path), "whole", .stored("uri-miss"))
+      }
+      #expect(try proxy.counts("r") == .init(misses: 30))
+    }
+  }
+
+  @Test func aConnectionThatWasResetWhileIdleIsNotUsed() throws {
+    try scenario(NetworkOnlyScenarios.route) { origin, proxy in
+      let body = testBytes(1000)
+      for number in 1...10 {
+        let gate = Gate()
+        origin.on(
+          "/idle",
+          OriginAnswer.text("whole").pausing(after: 5, for: gate).broken(after: 5, by: .reset))
+        expect(try proxy.get("/idle"), "whole", .notStored("bypass"))
+        gate.open()
+        try proxy.settle(after: origin, "/idle", answers: number)
+        origin.on("/change", .text("changed"))
+        expect(try proxy.send("POST", "/change", body: body), "changed", .notStored("method"))
+        #expect(origin.requestCount("/change") == number)
+      }
+    }
+  }
+
   static let largeBody = [UInt8](repeating: 0x61, count: 600 * 1024)
 
   @Test(arguments: [OriginAnswer.Break.close, .reset], strategies)

@@ -17,7 +17,7 @@ struct ServerConnectionTests {
       }
       #expect(try connection.get("/missing").status == 404)
       #expect(try connection.get("/a", ["Connection: keep-alive"]).first("Connection") == nil)
-      #expect(try proxy.statistics().connections.accepted == 2, "and the one for the stats")
+      #expect(try proxy.statistics().connections.accepted == 1)
     }
   }
 
@@ -156,10 +156,18 @@ struct ServerConnectionTests {
   @Test func aBodyOfUnknownLengthIsChunkedForHTTP11() throws {
     try scenario(storing) { origin, proxy in
       for (path, framing) in [("/a", OriginAnswer.Framing.chunked), ("/b", .untilClose)] {
-        origin.on(path, .text(String(repeating: "x", count: 100_000)).framed(framing))
         let connection = try proxy.connect()
         for _ in 0..<2 {
-          let answer = try connection.get(path)
+          // A body that were whole when its head goes out would have a length.
+          let gate = Gate()
+          origin.on(
+            path,
+            .text(String(repeating: "x", count: 100_000)).framed(framing)
+              .pausing(after: 50_000, for: gate))
+          connection.send("GET", path)
+          _ = try connection.readHead()
+          gate.open()
+          let answer = try connection.finishAnswer()
           #expect(answer.all("Transfer-Encoding") == ["chunked"])
           #expect(answer.first("Content-Length") == nil)
           #expect(answer.body.count == 100_000)
@@ -315,7 +323,7 @@ struct ServerConnectionTests {
         #expect(client.statuses == (text.contains("\r\n\r\n") ? [200] : []))
       }
       let statistics = try proxy.statistics()
-      #expect(statistics.connections.open == 1, "the one for the stats")
+      #expect(statistics.connections.open == 0)
       #expect(statistics.requests == 1)
     }
   }

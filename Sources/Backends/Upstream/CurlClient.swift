@@ -314,7 +314,9 @@ public final class CurlClient: RemoteDataSource {
   ) {
     if idle.contains(descriptor) {
       // The origin closed an idle connection, or spoke out of turn. libcurl closes it when it next
-      // looks at it; until then nothing is to be watched.
+      // looks at it; until then nothing is to be watched. A reset it would take for life, and send
+      // the next request into it: the error is taken off, and what is left is an end.
+      if failed { takeSocketError(descriptor) }
       idle.discard(descriptor)
       watchers[descriptor]?.watch([])
       return
