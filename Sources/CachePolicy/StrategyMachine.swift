@@ -149,6 +149,12 @@ public struct StrategyMachine: Sendable {
     return .serve(.deadline)
   }
 
+  /// The copy that was to serve is gone, and nothing is out: the network is asked once more.
+  public mutating func copyVanished() {
+    copy = nil
+    hasDecided = false
+  }
+
   /// The first byte of the network's answer went out: the copy is out of the game.
   public mutating func answerBegan() { hasDecided = true }
 

@@ -38,6 +38,11 @@ static inline CURLMcode larder_curl_multi_set_timer_callback(
     CURLM *multi, int (*value)(CURLM *, long, void *)) {
   return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, value);
 }
+// Called with the ports of a connection before a request goes out on it; false aborts the transfer.
+static inline CURLcode larder_curl_set_before_request(CURL *handle,
+                                                      int (*value)(void *, char *, char *, int, int)) {
+  return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
+}
 static inline CURLcode larder_curl_set_close_socket(CURL *handle,
                                                     int (*value)(void *, curl_socket_t)) {
   return curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, value);

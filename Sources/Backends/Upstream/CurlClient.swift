@@ -34,8 +34,7 @@ public final class CurlClient: RemoteDataSource {
   private var deferred: [() -> Void] = []
   private var depth = 0
   private var watchers: [Int32: SocketWatcher] = [:]
-  /// Watched descriptors that no transfer uses now.
-  private var idle: Set<Int32> = []
+  private var idle = IdleConnections()
   private var curlTimer: UnsafeMutablePointer<uv_timer_t>
   private var wantedTimerMilliseconds = -1
   private var isClosed = false
@@ -50,8 +49,8 @@ public final class CurlClient: RemoteDataSource {
     let this = Unmanaged.passUnretained(self).toOpaque()
     curlTimer.pointee.data = this
     larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, CurlClient.idleConnectionsMax)
-    larder_curl_multi_set_socket_callback(multi) { _, descriptor, what, client, _ in
-      CurlClient.of(client).libcurlWants(what, on: descriptor)
+    larder_curl_multi_set_socket_callback(multi) { easy, descriptor, what, client, _ in
+      CurlClient.of(client).libcurlWants(what, on: descriptor, for: easy)
       return 0
     }
     larder_curl_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, this)
@@ -83,7 +82,7 @@ public final class CurlClient: RemoteDataSource {
 
   private func attempt(_ transfer: CurlTransfer) {
     guard !transfer.isCancelled else { return }
-    counters.requests += 1
+    if !transfer.metDeadConnection { counters.requests += 1 }
     guard !isClosed, let handle = takeHandle(transfer.request.endpointIndex) else {
       counters.failures += 1
       transfer.finish(.unreachable("the proxy is stopping"))
@@ -105,13 +104,13 @@ public final class CurlClient: RemoteDataSource {
   private func release(_ transfer: CurlTransfer) {
     guard let handle = transfer.handle else { return }
     transfer.handle = nil
-    handle.transfer = nil
     let last = running.removeLast()
     if last !== transfer {
       running[transfer.slot] = last
       last.slot = transfer.slot
     }
     curl_multi_remove_handle(multi, handle.easy)
+    handle.transfer = nil
     if pools[handle.endpointIndex].count < CurlClient.pooledHandlesMax {
       pools[handle.endpointIndex].append(handle)
     }
@@ -132,7 +131,7 @@ public final class CurlClient: RemoteDataSource {
 
   private func conclude(_ transfer: CurlTransfer, _ error: OriginError?) {
     if let error {
-      if transfer.mayRetry(after: error) {
+      if transfer.metDeadConnection || transfer.mayRetry(after: error) {
         attempt(transfer)
         return
       }
@@ -217,7 +216,8 @@ public final class CurlClient: RemoteDataSource {
       var context: UnsafeMutableRawPointer?
       larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
       guard let transfer = CurlHandle.of(context).transfer else { continue }
-      countConnections(easy)
+      if !transfer.metDeadConnection { countConnections(easy) }
+      if transfer.isMultiplexed { noteMultiplexed(easy) }
       depth += 1
       release(transfer)
       depth -= 1
@@ -230,6 +230,18 @@ public final class CurlClient: RemoteDataSource {
     larder_curl_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
     counters.connectionsOpened += UInt64(opened)
     if opened == 0 { counters.connectionsReused += 1 }
+  }
+
+  private func noteMultiplexed(_ easy: UnsafeMutableRawPointer) {
+    var (local, remote) = (0, 0)
+    larder_curl_get_long(easy, CURLINFO_LOCAL_PORT, &local)
+    larder_curl_get_long(easy, CURLINFO_PRIMARY_PORT, &remote)
+    idle.noteMultiplexed(localPort: local, remotePort: remote)
+  }
+
+  /// Asked by libcurl before each request goes out.
+  func mayCarryRequest(localPort: Int32, remotePort: Int32) -> Bool {
+    idle.mayCarryRequest(localPort: localPort, remotePort: remotePort)
   }
 
   private func armTimer() {
@@ -252,16 +264,25 @@ public final class CurlClient: RemoteDataSource {
 
   // MARK: Sockets
 
-  private func libcurlWants(_ what: Int32, on descriptor: Int32) {
+  private func libcurlWants(
+    _ what: Int32, on descriptor: Int32, for easy: UnsafeMutableRawPointer?
+  ) {
     if what == CURL_POLL_REMOVE {
-      // Between transfers the watcher stays as it is, since the next one wants the same. A socket
-      // that is given up while it connects is watched for writing: it has been closed already,
-      // past `closeSocket`, and its number may be another's in a moment.
-      if watchers[descriptor]?.active == .readable {
+      guard let watcher = watchers[descriptor] else { return }
+      let transfer = transfer(of: easy)
+      if let transfer, !transfer.isWaitingForOrigin {
+        // Paused in the middle of an answer: what waits to be read is this transfer's.
+        watcher.watch([])
+      } else if transfer?.headIsComplete == true {
+        // Between transfers the watcher stays as it is, since the next one wants the same.
         idle.insert(descriptor)
       } else {
-        watchers.removeValue(forKey: descriptor)?.close()
-        idle.remove(descriptor)
+        // It may be closed already: of a socket whose connection was not set up, and of those that
+        // it resolves names by, libcurl tells no more than this, and only afterwards. A closed
+        // descriptor must not be watched: libuv ends the process over it.
+        watchers[descriptor] = nil
+        watcher.close()
+        idle.close(descriptor)
       }
       return
     }
@@ -278,17 +299,28 @@ public final class CurlClient: RemoteDataSource {
     if what & CURL_POLL_IN != 0 { readiness.insert(.readable) }
     if what & CURL_POLL_OUT != 0 { readiness.insert(.writable) }
     idle.remove(descriptor)
+    idle.open(descriptor)
     watcher.watch(readiness)
+  }
+
+  private func transfer(of easy: UnsafeMutableRawPointer?) -> CurlTransfer? {
+    guard let easy else { return nil }
+    var context: UnsafeMutableRawPointer?
+    larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
+    // libcurl has a handle of its own for closing connections.
+    guard context != nil else { return nil }
+    return CurlHandle.of(context).transfer
   }
 
   private func socketIsReady(
     _ descriptor: Int32, _ ready: SocketWatcher.Readiness, _ failed: Bool
   ) {
     if idle.contains(descriptor) {
-      // The origin closed an idle connection, or spoke out of turn. libcurl finds out when it next
+      // The origin closed an idle connection, or spoke out of turn. libcurl closes it when it next
       // looks at it; until then nothing is to be watched. A reset it would take for life, and send
       // the next request into it: the error is taken off, and what is left is an end.
       if failed { takeSocketError(descriptor) }
+      idle.discard(descriptor)
       watchers[descriptor]?.watch([])
       return
     }
@@ -314,7 +346,7 @@ public final class CurlClient: RemoteDataSource {
 
   private func closeSocket(_ descriptor: Int32) {
     watchers.removeValue(forKey: descriptor)?.close()
-    idle.remove(descriptor)
+    idle.close(descriptor)
     closeDescriptor(descriptor)
   }
 }

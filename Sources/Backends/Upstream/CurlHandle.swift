@@ -57,6 +57,11 @@ final class CurlHandle {
       CurlHandle.of(context).transfer?.wantsBody(bytes, size * count) ?? Int(CURL_READFUNC_ABORT)
     }
     set(CURLOPT_READDATA, pointer: this)
+    larder_curl_set_before_request(easy) { context, _, _, remotePort, localPort in
+      let mayGoOut = CurlHandle.of(context).transfer?.mayGoOut(localPort, remotePort) ?? false
+      return mayGoOut ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
+    set(CURLOPT_PREREQDATA, pointer: this)
     client.observeSockets(of: self)
   }
 

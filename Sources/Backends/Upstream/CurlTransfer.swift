@@ -12,9 +12,11 @@ final class CurlTransfer: OriginTransfer {
   private var receiver: (any OriginResponseReceiver)?
   var handle: CurlHandle?
   private(set) var attempts = 0
+  /// Nothing was sent: the kept connection that libcurl chose is of no use any more.
+  private(set) var metDeadConnection = false
 
   private var head = ResponseHeadReader()
-  private var headIsComplete = false
+  private(set) var headIsComplete = false
   private var isPaused = false
   private var isReceivePausedByCurl = false
   private var isSendPausedByCurl = false
@@ -41,7 +43,9 @@ final class CurlTransfer: OriginTransfer {
   private let retriesMax: Int
 
   func beginAttempt(with handle: CurlHandle) {
-    attempts += 1
+    // Choosing a dead connection is no attempt.
+    if !metDeadConnection { attempts += 1 }
+    metDeadConnection = false
     self.handle = handle
     head = ResponseHeadReader()
     headIsComplete = false
@@ -80,7 +84,7 @@ final class CurlTransfer: OriginTransfer {
   }
 
   private var endIsKnown: Bool {
-    head.isChunked || head.contentLength != nil || head.isHTTP2OrLater || head.status == 204
+    head.isChunked || head.contentLength != nil || isMultiplexed || head.status == 204
       || head.status == 304 || request.method == .head
   }
 
@@ -110,6 +114,17 @@ final class CurlTransfer: OriginTransfer {
       failure = .requestBodyFailed
       return Int(CURL_READFUNC_ABORT)
     }
+  }
+
+  func mayGoOut(_ localPort: Int32, _ remotePort: Int32) -> Bool {
+    guard !isCancelled else { return false }
+    metDeadConnection = !client.mayCarryRequest(localPort: localPort, remotePort: remotePort)
+    return !metDeadConnection
+  }
+
+  /// HTTP/2 comes by ALPN alone: in clear text a status line that says so is no proof of it.
+  var isMultiplexed: Bool {
+    head.isHTTP2OrLater && client.endpoints[request.endpointIndex].url.hasPrefix("https:")
   }
 
   private func madeProgress() {

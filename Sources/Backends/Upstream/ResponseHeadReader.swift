@@ -2,7 +2,7 @@ internal import CachePolicy
 
 /// Reads an origin's header lines as libcurl delivers them, one a call, strictly.
 ///
-/// Owns the limits on an origin's header block (interim answers included) and the framing rules of
+/// Owns the limits on an origin's header block (interim answers and trailers included) and the framing rules of
 /// RFC 9112 §6.3 that libcurl is lenient about. Whatever is ambiguous makes the answer broken.
 struct ResponseHeadReader {
   enum Outcome: Equatable {
@@ -27,11 +27,11 @@ struct ResponseHeadReader {
   private var isFinal = false
 
   mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
-    if isFinal { return .trailer }
     bytesTotal += line.count
     guard bytesTotal <= ResponseHeadReader.bytesMax else {
       return .broken("header block too large")
     }
+    if isFinal { return .trailer }
     var end = line.count
     while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
     let content = UnsafeRawBufferPointer(rebasing: line[0..<end])

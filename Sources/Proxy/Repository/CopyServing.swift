@@ -30,7 +30,7 @@ enum CopyServing {
     case written
     /// The caller starts it once the reader has ended.
     case streaming(CopyStream)
-    /// The body was being removed: the copy is a miss, and nothing was written.
+    /// The body is being removed, or damaged: the copy is a miss, and nothing was written.
     case gone
   }
 
@@ -38,13 +38,22 @@ enum CopyServing {
     _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
     by repository: Repository
   ) -> Outcome {
+    let outcome = write(answer, of: request, on: connection, by: repository)
+    if case .gone = outcome { return .gone }
+    repository.services.store.markUsed(entryID: answer.record.entryID)
+    repository.count(answer.kind, route: answer.route)
+    connection.answerHasBegun = true
+    return outcome
+  }
+
+  private static func write(
+    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    by repository: Repository
+  ) -> Outcome {
     let record = answer.record
     let isPinned = !record.isInline && repository.services.store.pin(entryID: record.entryID)
     if !record.isInline, !isPinned { return .gone }
     let stream = isPinned ? CopyStream(connection, repository, record.entryID) : nil
-    repository.services.store.markUsed(entryID: record.entryID)
-    repository.count(answer.kind, route: answer.route)
-    connection.answerHasBegun = true
     if isNotModified(record, request, repository.services.clock.nowMilliseconds / 1000) {
       writeNotModified(answer, on: connection, repository)
       return .written
@@ -82,13 +91,14 @@ enum CopyServing {
         connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
       return .written
     }
-    repository.count(bytesFromStore: range.count, route: answer.route)
     guard let stream else {
+      repository.count(bytesFromStore: range.count, route: answer.route)
       let body = record.inlineBody[Int(range.lowerBound)..<Int(range.upperBound)]
       write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(rebasing: body))
       return .written
     }
-    stream.writeFirst(head, output.bytes, range)
+    guard stream.writeFirst(head, output.bytes, range) else { return .gone }
+    repository.count(bytesFromStore: range.count, route: answer.route)
     return stream.isComplete ? .written : .streaming(stream)
   }
 
@@ -238,12 +248,13 @@ final class CopyStream: ConnectionExchange {
   var isComplete: Bool { position == end }
 
   /// Writes the head and as much of the body's range as fits, within the caller's transaction.
+  /// False: the body's beginning is missing or damaged, and nothing was written.
   func writeFirst(
     _ head: UnsafeRawBufferPointer, _ fields: UnsafeRawBufferPointer, _ range: Range<UInt64>
-  ) {
+  ) -> Bool {
     position = range.lowerBound
     end = range.upperBound
-    if !writeChunks(after: [head, fields]) { cut() }
+    return writeChunks(after: [head, fields])
   }
 
   private func cut() {

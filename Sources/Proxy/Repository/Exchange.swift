@@ -34,6 +34,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private var phase = Phase.waiting
   private var fetch: StrategyMachine.Fetch?
   private var passReason: StrategyMachine.ForwardReason?
+  /// A copy whose body could not be had: it does not serve, however fresh its record looks.
+  var goneEntryID: UInt64?
   var fill: Fill?
   /// Whether the fill was another's.
   private var isCollapsed = false
@@ -103,10 +105,11 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       isShared: true)
     plan.tableKey = tableKey
     let (outcome, fill) = services.fillTable.joinOrStart(
-      tableKey, nowMilliseconds: services.clock.nowMilliseconds
+      tableKey, isAuthorized: source.head.fields.contains(.authorization),
+      nowMilliseconds: services.clock.nowMilliseconds
     ) { [repository] in
       let fill = Fill(plan: plan, repository: repository)
-      fill.join(self)
+      _ = fill.join(self)
       return fill
     }
     switch outcome {
@@ -124,7 +127,6 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       // Between the look-up and now another loop's fill may have landed and left the table.
       if let landed = landedCopy() {
         leaveFill(abandoning: true)
-        fetch = nil
         serve(landed, .fresh)
         return
       }
@@ -141,7 +143,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     let fill = Fill(plan: plan, repository: repository)
     isCollapsed = false
     self.fill = fill
-    fill.join(self)
+    if notStored == nil { services.fillTable.enter(fill) }
+    _ = fill.join(self)
     start(fill, plan)
   }
 
@@ -158,7 +161,6 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     requestBody.isWanted = body != nil
     let request = repository.originRequest(
       source, plan, validators: copy?.fields ?? Fields(), body: body)
-    if plan.notStored == nil { services.fillTable.enter(fill) }
     fill.wait(self, on: worker)
     fill.start(request)
     if body != nil { connection.acceptBody() }
@@ -178,6 +180,12 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private func answerArrived(_ progress: Fill.Progress) {
     switch progress.ending {
     case .confirmed:
+      if isCollapsed, copy?.entryID != fill?.plan.validatedEntryID {
+        // Another variant was confirmed, which says nothing of this one.
+        leaveFill()
+        joinOrStart(tableKey: source.key!)
+        return
+      }
       perform(machine.originAnswered(status: 304, confirmsCopy: true))
       return
     case .copyLost:
@@ -226,6 +234,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   /// The copy that the origin confirmed is gone: the whole answer is fetched.
   private func refetchWhole() {
     leaveFill()
+    machine.copyVanished()
     copy = nil
     fetch?.isConditional = false
     joinOrStart(tableKey: source.key!)
@@ -281,7 +290,9 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       nowMilliseconds: services.clock.nowMilliseconds)
     let status: UInt16? =
       use == .confirmed ? 304 : fill?.progress.head?.status ?? brokenStatus
-    let forward = fetch.map { (reason: $0.reason, status: status) }
+    // A copy that landed meanwhile is a plain hit.
+    let forward = use == .fresh ? nil : fetch.map { (reason: $0.reason, status: status) }
+    let entryID = record.entryID
     let answer = CopyAnswer(
       record: record, state: state, route: source.route, use: use, forward: forward)
     let outcome = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
@@ -295,14 +306,16 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       if isCollapsed { repository.countCollapsed(source.route) }
       finish()
       stream.start()
-    case .gone: copyVanished(use)
+    case .gone:
+      goneEntryID = entryID
+      copyVanished(use)
     }
   }
 
   private func copyVanished(_ use: StrategyMachine.CopyUse) {
     switch use {
-    case .confirmed: refetchWhole()
-    case .networkFailed, .deadline, .fresh, .stale:
+    case .confirmed, .fresh: refetchWhole()
+    case .networkFailed, .deadline, .stale:
       if let progress = fill?.progress, progress.head != nil {
         beginRelay(progress)
       } else {
@@ -318,7 +331,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     let reader = repository.reader
     reader.begin()
     if let record = repository.selectRecord(
-      source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields),
+      record.entryID != goneEntryID
     {
       let state = Freshness.copyState(
         of: record.metadata, policy: source.route.policy, request: machine.request.directives,
@@ -463,7 +477,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   func leaveFill(abandoning: Bool = false) {
     guard let fill else { return }
-    if abandoning { fill.end(.failed(.broken("not needed"))) }
+    // Those who have joined it meanwhile look again, and find what made it needless.
+    if abandoning { fill.end(.copyLost) }
     fill.leave(self)
     if phase != .over || abandoning { self.fill = nil }
   }

@@ -27,10 +27,15 @@ extension Fill: OriginResponseReceiver {
     let words = Freshness.originWords(
       status: answer.status, fields, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
-    let varyBlock = Vary.selectingBlock(
-      response: fields, request: repository.withoutCredentials(plan.request),
-      ignore: plan.route.policy.ignoreOrigin.contains(.vary))
-    let reason = notStoredReason(answer, fields, directives, words)
+    let ignoresVary = plan.route.policy.ignoreOrigin.contains(.vary)
+    let varyBlock =
+      !ignoresVary && OriginRequestBuilder.variesByAddress(fields)
+      ? nil
+      : Vary.selectingBlock(
+        response: fields, request: repository.withoutCredentials(plan.request),
+        ignore: ignoresVary)
+    let reason =
+      notStoredReason(answer, fields, directives, words) ?? (varyBlock == nil ? .varyAny : nil)
     var ownFields = Fields()
     if reason == nil {
       metadata = words
@@ -45,7 +50,8 @@ extension Fill: OriginResponseReceiver {
         status: answer.status, fields: fields,
         encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
         contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
-        isShareable: reason == nil || mayShareError(answer.status, fields, directives),
+        isShareable: reason == nil
+          || varyBlock != nil && mayShareError(answer.status, fields, directives),
         ageMilliseconds: reason == nil && answer.fields.contains(.age)
           ? words.initialAgeMilliseconds : nil))
   }
@@ -57,7 +63,10 @@ extension Fill: OriginResponseReceiver {
       shared.head = head
       shared.isStoring = head.notStored == nil
     }
-    if head.notStored != nil { giveUpIfDeserted() }
+    if head.notStored != nil {
+      repository.services.fillTable.leave(self)
+      giveUpIfDeserted()
+    }
     wakeSoon()
   }
 
@@ -216,7 +225,9 @@ extension Fill: OriginResponseReceiver {
     // Who comes from now on would miss the beginning.
     repository.services.fillTable.close(self)
     if !isCounted { repository.countNotStored(reason) }
-    if reason == .tooLarge, plan.tableKey != nil { repository.fillIsNotShareable(self) }
+    if reason == .tooLarge, plan.tableKey != nil {
+      repository.fillIsNotShareable(self, because: reason)
+    }
     if hasStoredChunks, !isSpilling { repository.services.store.abandon(entryID: entryID) }
   }
 
@@ -253,12 +264,8 @@ extension Fill: OriginResponseReceiver {
   /// Puts the record in: from here on the copy is there for everyone.
   private func land() {
     guard var metadata else { return }
-    let (chunks, firstChunk, received, isInvalidated) = shared.withLock {
-      ($0.chunks, $0.firstChunk, $0.received, $0.isInvalidated)
-    }
-    if isInvalidated {
-      stopStoring(.invalidated)
-      return
+    let (chunks, firstChunk, received) = shared.withLock {
+      ($0.chunks, $0.firstChunk, $0.received)
     }
     metadata.entryID = entryID
     metadata.bodyLength = UInt64(received)
@@ -272,10 +279,17 @@ extension Fill: OriginResponseReceiver {
     let record = makeRecord(
       metadata, inlineBody: isInline ? chunks.map(\.bytes) : nil,
       chunkCount: isInline ? 0 : UInt32(chunkCount))
-    let refused = withExtendedLifetime(chunks) {
-      repository.services.store.put(record, key: plan.storeKey, mode: .insert)
+    // Under the lock that `invalidate` takes: an invalidation on another loop comes before, and the
+    // record is not put, or behind, and then its removal follows the record.
+    let (isInvalidated, refused) = withExtendedLifetime(chunks) {
+      shared.withLock { shared -> (Bool, NotStoredReason?) in
+        if shared.isInvalidated { return (true, nil) }
+        return (false, repository.services.store.put(record, key: plan.storeKey, mode: .insert))
+      }
     }
-    if let refused {
+    if isInvalidated {
+      stopStoring(.invalidated)
+    } else if let refused {
       stopStoring(refused, isCounted: true)
     } else {
       repository.fillLanded(self)

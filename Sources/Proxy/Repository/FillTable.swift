@@ -32,23 +32,27 @@ final class FillTable: Sendable {
   init(limits: Limits) { self.limits = limits }
 
   /// Joins the key's fill, or enters the one that `make` gives.
-  func joinOrStart(_ key: StoreKey, nowMilliseconds now: Int64, make: () -> Fill) -> (
-    Outcome, Fill?
-  ) {
+  /// `isAuthorized`: the request carries Authorization.
+  func joinOrStart(
+    _ key: StoreKey, isAuthorized: Bool, nowMilliseconds now: Int64, make: () -> Fill
+  ) -> (Outcome, Fill?) {
     state.withLock { state in
       if let running = state.fills[key] { return (.join(running), running) }
-      if let until = state.unshareable[key] {
+      let marked = isAuthorized ? [key, FillTable.authorized(key)] : [key]
+      for key in marked where !state.unshareable.isEmpty {
+        guard let until = state.unshareable[key] else { continue }
         if until > now { return (.alone, nil) }
         state.unshareable[key] = nil
       }
       guard state.fills.count < limits.fills else { return (.alone, nil) }
       let fill = make()
       state.fills[key] = fill
+      state.landing[fill.plan.storeKey, default: []].append(fill)
       return (.start, fill)
     }
   }
 
-  /// A fill that may land begins.
+  /// A fill that may land begins, and is not in the table.
   func enter(_ fill: Fill) {
     state.withLock { $0.landing[fill.plan.storeKey, default: []].append(fill) }
   }
@@ -88,8 +92,18 @@ final class FillTable: Sendable {
     for fill in running { fill.invalidate() }
   }
 
-  /// Remembers that this key's answers are not for sharing. Bounded: when full, it begins anew.
-  func rememberUnshareable(_ key: StoreKey, nowMilliseconds now: Int64) {
+  /// Where it is kept that a key's answers to requests with Authorization are not for sharing.
+  private static func authorized(_ key: StoreKey) -> StoreKey {
+    StoreKey(high: ~key.high, low: key.low)
+  }
+
+  /// Remembers that this key's answers are not for sharing; where that was for the request's
+  /// Authorization, only with regard to such requests: one user must not take coalescing from all
+  /// others. Bounded: when full, it begins anew.
+  func rememberUnshareable(
+    _ key: StoreKey, because reason: NotStoredReason, nowMilliseconds now: Int64
+  ) {
+    let key = reason == .authorization ? FillTable.authorized(key) : key
     state.withLock { state in
       if state.unshareable.count >= limits.hitForPassEntries {
         state.unshareable = state.unshareable.filter { $0.value > now }
@@ -101,7 +115,9 @@ final class FillTable: Sendable {
 
   func forgetUnshareable(_ key: StoreKey) {
     state.withLock { state in
-      if !state.unshareable.isEmpty { state.unshareable[key] = nil }
+      guard !state.unshareable.isEmpty else { return }
+      state.unshareable[key] = nil
+      state.unshareable[FillTable.authorized(key)] = nil
     }
   }
 }

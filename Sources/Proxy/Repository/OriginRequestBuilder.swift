@@ -39,14 +39,40 @@ enum OriginRequestBuilder {
 
   /// Fields that make an origin see another address, host or method than the one that was keyed.
   private static func rewritesRequest(_ name: ArraySlice<UInt8>) -> Bool {
-    guard name.count > 2, name[name.startIndex] | 0x20 == UInt8(ascii: "x"),
-      name[name.startIndex + 1] == UInt8(ascii: "-")
-    else { return false }
-    for prefix in rewritingPrefixes where name.count >= prefix.utf8CodeUnitCount {
-      let start = name.prefix(prefix.utf8CodeUnitCount)
-      if ASCII.equalsIgnoringCase(start.span, prefix) { return true }
+    guard name.count > 2, name[name.startIndex] | 0x20 == UInt8(ascii: "x") else { return false }
+    if rewritingPrefixes.contains(where: { begins(name, with: $0) }) { return true }
+    let whole: StaticString = "x-method-override"
+    return name.count == whole.utf8CodeUnitCount && begins(name, with: whole)
+  }
+
+  /// Origins behind CGI or WSGI cannot tell `_` from `-` in a name, so that neither do we.
+  private static func begins(_ name: ArraySlice<UInt8>, with prefix: StaticString) -> Bool {
+    guard name.count >= prefix.utf8CodeUnitCount else { return false }
+    for offset in 0..<prefix.utf8CodeUnitCount {
+      let byte = name[name.startIndex + offset]
+      let read = byte == UInt8(ascii: "_") ? UInt8(ascii: "-") : ASCII.lowercased(byte)
+      // SAFETY: the offset is below the text's count.
+      if read != prefix.utf8Start[offset] { return false }
     }
-    return ASCII.equalsIgnoringCase(name.span, "x-method-override")
+    return true
+  }
+
+  /// Whether an answer varies by what we tell of the client's address: that is no field of the
+  /// client's request, so that no Vary block can hold it.
+  static func variesByAddress(_ response: Fields) -> Bool {
+    for line in response.lines where line.known == .vary {
+      let value = response.bytes.span.extracting(line.value)
+      var position = 0
+      while let member = ASCII.nextListMember(value, &position) {
+        let name = value.extracting(member)
+        if ASCII.equalsIgnoringCase(name, "forwarded")
+          || ASCII.equalsIgnoringCase(name, "x-forwarded-for")
+        {
+          return true
+        }
+      }
+    }
+    return false
   }
 
   /// Adds every line of the fields, and those that are ours to say.
@@ -54,8 +80,10 @@ enum OriginRequestBuilder {
     _ request: OriginRequest, _ fields: Fields, of client: RequestHead, route: RouteContext,
     peer: String
   ) {
-    let authority = client.authority
-    let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? Array(authority)
+    // As it is keyed: two spellings that share an answer are not told apart by the origin.
+    let count = CacheKey.lengthWithoutPort(client.authority.span, "80")
+    let authority = client.authority.prefix(count).map(ASCII.lowercased)
+    let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? authority
     host.withUnsafeBytes { value in add(request, "Host", value) }
     fields.bytes.withUnsafeBytes { bytes in
       for line in fields.lines {

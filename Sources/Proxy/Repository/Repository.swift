@@ -112,6 +112,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     let action = machine.requestArrived(copy: copy)
     switch action {
     case .serve(let use), .serveThenRefresh(let use):
+      let entryID = record!.entryID
       let answer = CopyAnswer(
         record: record!, state: copy!, route: route, use: use, forward: nil)
       let outcome = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
@@ -122,7 +123,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       case .streaming(let stream): stream.start()
       case .gone:
         let action = machine.requestArrived(copy: nil)
-        begin(connection, route, machine, action, key: key, copy: nil)
+        begin(connection, route, machine, action, key: key, copy: nil, goneEntryID: entryID)
       }
     default:
       let found = record.map { (entryID: $0.entryID, fields: validators(of: $0)) }
@@ -141,11 +142,12 @@ final class Repository: RequestHandler, @unchecked Sendable {
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
     _ action: StrategyMachine.Action, key: StoreKey?,
-    copy: (entryID: UInt64, fields: Fields)?
+    copy: (entryID: UInt64, fields: Fields)?, goneEntryID: UInt64? = nil
   ) {
     let exchange = Exchange(
       repository: self, connection: connection, head: worker.head, path: pathBuffer, route: route,
       machine: machine, key: key, wholeKey: key == nil ? [] : keyBuffer, copy: copy)
+    exchange.goneEntryID = goneEntryID
     connection.exchange = exchange
     exchange.perform(action)
   }
@@ -237,10 +239,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
       source, notStored: nil, validated: copied.count > 0 ? record.entryID : nil,
       copyMayStandIn: copy.mayServeOnFailure, isShared: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
-      key, nowMilliseconds: services.clock.nowMilliseconds
+      key, isAuthorized: source.head.fields.contains(.authorization),
+      nowMilliseconds: services.clock.nowMilliseconds
     ) { Fill(plan: plan, repository: self) }
     guard case .start = outcome, let fill else { return }
-    services.fillTable.enter(fill)
     let request = originRequest(source, plan, validators: copied, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
     worker.loop.later { fill.start(request) }
@@ -286,14 +288,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
     if let reason = head.notStored, fill.plan.notStored == nil {
       countNotStored(reason)
-      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill) }
+      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill, because: reason) }
     }
   }
 
   /// The key's answers are each client's own: for a while nobody waits for another's fetch.
-  func fillIsNotShareable(_ fill: Fill) {
+  func fillIsNotShareable(_ fill: Fill, because reason: NotStoredReason) {
     services.fillTable.rememberUnshareable(
-      fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
+      fill.plan.storeKey, because: reason, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }

@@ -110,8 +110,24 @@ final class Connection {
       taken.removeFirst(consumed)
       pending = taken
     }
+    regulateReading()
     // What is left is the beginning of a head, whose end will not come.
     if inputHasEnded, phase == .head, stream.queuedBytes == 0 { close() }
+  }
+
+  /// Whether more input has a place: a client that sends requests and does not take the answers
+  /// must not fill the memory.
+  private var hasInputRoom: Bool {
+    pending.count < EventLoop.readBufferBytes || phase == .head && !hasQueuedOutput
+  }
+
+  private func regulateReading() {
+    guard phase == .head || phase == .exchange else { return }
+    if !hasInputRoom {
+      if !isReadPaused { pauseReading() }
+    } else if isReadPaused, phase == .head {
+      resumeReading()
+    }
   }
 
   /// Serves as many requests as the bytes hold; returns how many bytes are done with.
@@ -318,7 +334,7 @@ final class Connection {
     }
     phase = .head
     if patience != .write { waitFor(.nextRequest, worker.limits.idleMilliseconds) }
-    if isReadPaused { resumeReading() }
+    regulateReading()
     continueWithPending()
   }
 
@@ -432,9 +448,7 @@ extension Connection: TCPStreamOwner {
       pending.append(contentsOf: bytes)
       consumePending()
     }
-    if pending.count >= EventLoop.readBufferBytes, phase == .exchange, !isReadPaused {
-      pauseReading()
-    }
+    regulateReading()
   }
 
   func streamDidReachEnd() {
@@ -463,7 +477,7 @@ extension Connection: TCPStreamOwner {
     case .exchange: exchange?.clientTookAll()
     case .head:
       waitFor(.nextRequest, worker.limits.idleMilliseconds)
-      continueWithPending()
+      if pending.isEmpty { regulateReading() } else { continueWithPending() }
     case .lingering: if inputHasEnded { close() }
     case .closed: break
     }
