@@ -35,14 +35,21 @@ struct OriginFailureTests {
       let connection = try proxy.connect()
       do {
         let answer = try connection.get(path)
-        #expect(answer.isCut || answer.status == 502)
-        #expect("whole body".hasPrefix(answer.text) || answer.status == 502)
+        if answer.status == 502 {
+          // A reset may overtake what was sent before it.
+          #expect(row.name.contains("reset"))
+        } else {
+          #expect(answer.isCut)
+          #expect("whole body".hasPrefix(answer.text))
+          #expect(try connection.isClosedByPeer())
+        }
       } catch ClientConnection.Failure.noAnswer {
         // Cut before its head was out: no answer is no wrong answer.
       }
-      #expect(try connection.isClosedByPeer())
       #expect(try proxy.get(path).text == "second")
-      #expect(try proxy.statistics().store.entries == (path == "/a" ? 0 : 1))
+      #expect(origin.requestCount(path) == 2)
+      #expect(try proxy.get(path).text == "second")
+      #expect(origin.requestCount(path) == (path == "/a" ? 3 : 2))
     }
   }
 
@@ -244,9 +251,12 @@ struct OriginFailureTests {
     try rawScenario { connection in
       connection.readHead()
       connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\(connection.number)")
-      if connection.number == 1 { connection.close() }
-      closed.open()
-      connection.readHead()
+      if connection.number == 1 {
+        connection.close()
+        closed.open()
+      } else {
+        connection.readHead()
+      }
     } _: { origin, proxy in
       #expect(try proxy.get("/a").text == "1")
       closed.waitUntilOpen()
@@ -283,9 +293,9 @@ struct OriginFailureTests {
 
   @Test func anAnswerThatBeganIsNotAskedForAgain() throws {
     try scenario("", upstream: "\"retries\": 3") { origin, proxy in
-      origin.on("/a", .text("whole").broken(after: 2, by: .reset))
+      origin.on("/a", .text("whole").broken(after: 2, by: .close))
       let answer = try proxy.get("/a")
-      #expect(answer.isCut || answer.status == 502)
+      #expect(answer.isCut)
       #expect(origin.requestCount("/a") == 1)
     }
   }
