@@ -54,7 +54,7 @@ struct OriginFailureTests {
   }
 
   @Test func aBodyThatStallsIsCut() throws {
-    try scenario(storing, upstream: #""retries": 0, "totalTimeout": "200ms""#) { origin, proxy in
+    try scenario(storing, upstream: #""retries": 0, "totalTimeout": "500ms""#) { origin, proxy in
       for path in ["/a", "/stored/a"] {
         let gate = Gate()
         origin.on(path, inTurn: [.text("whole").pausing(after: 2, for: gate), .text("second")])
@@ -162,7 +162,7 @@ struct OriginFailureTests {
 
   @Test(arguments: ["/a", "/stored/a"])
   func silenceIsAGatewayTimeout(_ path: String) throws {
-    try scenario(storing, upstream: #""retries": 3, "firstByteTimeout": "200ms""#) {
+    try scenario(storing, upstream: #""retries": 3, "firstByteTimeout": "1s""#) {
       origin, proxy in
       let gate = Gate()
       origin.on(path, .text("late").waiting(for: gate))

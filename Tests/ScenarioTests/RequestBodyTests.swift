@@ -114,11 +114,17 @@ struct RequestBodyTests {
   ) throws {
     try scenario(storing) { origin, proxy in
       origin.on("/stored/a", .text("kept"))
-      origin.on("/stored/b", .text("fetched"))
+      let gate = Gate()
+      origin.on("/stored/b", .text("fetched").waiting(for: gate))
       _ = try proxy.get("/stored/a", "Host: h")
       let client = try RawClient(proxy)
       client.send(
         "\(line) HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+      if line.contains("/stored/b") {
+        #expect(gate.waitUntilReached())
+        try proxy.settle()
+        gate.open()
+      }
       // The body may or may not follow: the connection cannot go on (RFC 9110 §10.1.1).
       #expect(try client.readToEnd() == .orderly)
       #expect(client.statuses == [status])

@@ -228,7 +228,7 @@ final class Connection {
 
   /// The request's body may come: tells a client that waits for it (RFC 9110 §10.1.1).
   func acceptBody() {
-    guard continueIsDue else { return }
+    guard continueIsDue, phase == .exchange, !answerHasBegun else { return }
     continueIsDue = false
     let text: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
     writeAll(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
