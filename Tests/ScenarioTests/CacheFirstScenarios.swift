@@ -91,7 +91,9 @@ struct CacheFirstScenarios {
       expect(try proxy.get("/a"), "v1", .copy("stale", failure.forwardStatus))
       expect(try proxy.get("/a"), "v1", .copy("stale", failure.forwardStatus))
       #expect(try proxy.counts("r") == .init(stale: 2, misses: 1))
-      if failure != .refusesConnections { #expect(origin.requestCount("/a") == 3) }
+      if failure == .neverAnswers || failure == .answers503 {
+        #expect(origin.requestCount("/a") == 3)
+      }
       if failure == .refusesConnections { try origin.restart() }
       origin.on("/a", .text("recovered"))
       expect(try proxy.get("/a"), "recovered", .stored("stale"))

@@ -142,6 +142,13 @@ public struct SocketAddress: Sendable {
 /// Closes a descriptor that no stream has taken over.
 public func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
+/// Reads a socket's pending error, which clears it: from then on the socket reads as ended.
+func takeSocketError(_ descriptor: Int32) {
+  var code: Int32 = 0
+  var length = socklen_t(MemoryLayout<Int32>.size)
+  getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
+}
+
 /// Sends a short last word on a descriptor that no stream has taken over, and closes it. What the
 /// peer has sent is read first, since unread bytes would turn the close into a reset.
 public func sendAndClose(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) {

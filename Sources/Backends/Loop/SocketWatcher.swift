@@ -17,6 +17,8 @@ public final class SocketWatcher {
   /// What is watched for now.
   public private(set) var active: Readiness = []
   private var isClosed = false
+  /// libuv has stopped the watch over an error, and nobody has said yet what is wanted now.
+  private var isInterrupted = false
 
   public init(
     loop: EventLoop, descriptor: Int32,
@@ -33,7 +35,8 @@ public final class SocketWatcher {
   /// Sets what is watched for. Setting the same again costs nothing: libuv would take the
   /// descriptor out of the kernel's set and put it back.
   public func watch(_ readiness: Readiness) {
-    guard !isClosed, readiness != active else { return }
+    guard !isClosed, isInterrupted || readiness != active else { return }
+    isInterrupted = false
     active = readiness
     if readiness.isEmpty {
       uv_poll_stop(handle)
@@ -42,8 +45,21 @@ public final class SocketWatcher {
     uv_poll_start(handle, readiness.rawValue) { handle, status, events in
       // SAFETY: `data` is the watcher that retained itself until it is closed.
       let watcher = Unmanaged<SocketWatcher>.fromOpaque(handle!.pointee.data).takeUnretainedValue()
-      watcher.work?(Readiness(rawValue: events & 3), status < 0)
+      if status < 0 {
+        watcher.socketFailed()
+      } else {
+        watcher.work?(Readiness(rawValue: events & 3), false)
+      }
     }
+  }
+
+  /// libuv stops watching a socket that has an error, and hides whether there is something to read.
+  /// There may be: what the peer sent before its reset is still to be had. So the watch goes on
+  /// until whoever reads has come to the error and closes, or asks for something else.
+  private func socketFailed() {
+    isInterrupted = true
+    work?(active, true)
+    if isInterrupted { watch(active) }
   }
 
   /// Stops watching. The descriptor may be closed as soon as this returns.

@@ -44,7 +44,7 @@ final class StoreFolder: Sendable {
     if flock(lockDescriptor, LOCK_EX | LOCK_NB) != 0 {
       let code = errno
       let owner = Self.readProcessID(lockDescriptor)
-      close(lockDescriptor)
+      // Not closed here: every property is set, so `deinit` runs when this throws.
       guard code == EWOULDBLOCK else {
         throw .cannotOpen(path: path, reason: "\(lockPath): \(Self.text(code))")
       }

@@ -285,7 +285,9 @@ public final class CurlClient: RemoteDataSource {
   ) {
     if idle.contains(descriptor) {
       // The origin closed an idle connection, or spoke out of turn. libcurl finds out when it next
-      // looks at it; until then nothing is to be watched.
+      // looks at it; until then nothing is to be watched. A reset it would take for life, and send
+      // the next request into it: the error is taken off, and what is left is an end.
+      if failed { takeSocketError(descriptor) }
       watchers[descriptor]?.watch([])
       return
     }

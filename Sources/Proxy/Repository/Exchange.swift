@@ -39,6 +39,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private var isCollapsed = false
   private var deadline: LoopTimer?
   private var lastError: OriginError?
+  /// Of the answer that broke off, where it had begun.
+  private var brokenStatus: UInt16?
   var framing = BodyFraming.none
   var offset = 0
   lazy var requestBody = RequestBodyBuffer(exchange: self)
@@ -110,9 +112,12 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     switch outcome {
     case .alone: startAlone(notStored: nil)
     case .join(let running):
+      guard running.join(self) else {
+        startAlone(notStored: nil)
+        return
+      }
       isCollapsed = true
       self.fill = running
-      running.join(self)
       fillProgressed()
     case .start:
       self.fill = fill
@@ -179,6 +184,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       return
     case .failed(let error):
       lastError = error
+      brokenStatus = progress.head?.status
       leaveFill()
       perform(machine.originFailed())
       return
@@ -271,7 +277,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     let state = Freshness.copyState(
       of: record.metadata, policy: source.route.policy, request: machine.request.directives,
       nowMilliseconds: services.clock.nowMilliseconds)
-    let status: UInt16? = use == .confirmed ? 304 : fill?.progress.head?.status
+    let status: UInt16? =
+      use == .confirmed ? 304 : fill?.progress.head?.status ?? brokenStatus
     let forward = fetch.map { (reason: $0.reason, status: status) }
     let answer = CopyAnswer(
       record: record, state: state, route: source.route, use: use, forward: forward)

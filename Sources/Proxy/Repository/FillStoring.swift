@@ -13,12 +13,7 @@ extension Fill: OriginResponseReceiver {
       return
     }
     let now = owner.clock.nowMilliseconds
-    var fields = answer.fields
-    if !fields.contains(.date) {
-      var text: [UInt8] = []
-      HTTPDate.format(now / 1000, into: &text)
-      fields.append("Date", String(decoding: text, as: UTF8.self))
-    }
+    var fields = Fill.dated(answer.fields, now)
     let directives = ResponseDirectives(fields)
     let words = Freshness.originWords(
       status: answer.status, fields, directives,
@@ -50,6 +45,17 @@ extension Fill: OriginResponseReceiver {
     }
     if reason != nil { giveUpIfDeserted() }
     wakeWaiters()
+  }
+
+  /// An origin without a clock sends no Date; the time of the receipt takes its place
+  /// (RFC 9110 §6.6.1). In a 304 too: the copy's own Date would make the confirmed copy old.
+  private static func dated(_ fields: Fields, _ nowMilliseconds: Int64) -> Fields {
+    guard !fields.contains(.date) else { return fields }
+    var result = fields
+    var text: [UInt8] = []
+    HTTPDate.format(nowMilliseconds / 1000, into: &text)
+    result.appendKnown(.date, value: text.span)
+    return result
   }
 
   private func notStoredReason(
@@ -180,7 +186,10 @@ extension Fill: OriginResponseReceiver {
     guard metadata != nil else { return }
     metadata = nil
     shared.withLock { $0.isStoring = false }
+    // Who comes from now on would miss the beginning.
+    if let key = plan.tableKey { repository.services.fillTable.leave(key, self) }
     if !isCounted { repository.countNotStored(reason) }
+    if reason == .tooLarge, plan.tableKey != nil { repository.fillIsNotShareable(self) }
     if hasStoredChunks { repository.services.store.abandon(entryID: entryID) }
   }
 
@@ -269,8 +278,9 @@ extension Fill: OriginResponseReceiver {
 
   /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
   private func confirm(_ validated: UInt64, _ fields: Fields) {
+    let now = owner.clock.nowMilliseconds
     let isRefreshed = repository.refresh(
-      validated, of: plan, with: fields, nowMilliseconds: owner.clock.nowMilliseconds)
+      validated, of: plan, with: Fill.dated(fields, now), nowMilliseconds: now)
     // The transfer is left to end by itself: to cut it would cost its connection.
     end(isRefreshed ? .confirmed : .copyLost)
   }

@@ -257,11 +257,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
     if let reason = head.notStored, fill.plan.notStored == nil {
       countNotStored(reason)
-      if !head.isShareable, fill.plan.tableKey != nil {
-        services.fillTable.rememberUnshareable(
-          fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
-      }
+      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill) }
     }
+  }
+
+  /// The key's answers are each client's own: for a while nobody waits for another's fetch.
+  func fillIsNotShareable(_ fill: Fill) {
+    services.fillTable.rememberUnshareable(
+      fill.plan.storeKey, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
@@ -287,8 +290,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
     guard Validation.confirms(stored: stored, notModified: fields) else { return false }
     let merged = Validation.merge(stored: stored, notModified: fields)
     let directives = ResponseDirectives(merged)
+    // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
+    var spoken = merged
+    if let age = fields.first(.age) { spoken.appendKnown(.age, value: age.span) }
     var metadata = Freshness.originWords(
-      status: record.metadata.status, merged, directives,
+      status: record.metadata.status, spoken, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
     if let reason = Storability.decide(
       method: .get, request: plan.request, requestDirectives: plan.directives,
