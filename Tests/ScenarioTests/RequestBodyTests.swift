@@ -67,10 +67,10 @@ struct RequestBodyTests {
   @Test func aBrokenOffBodyNeverLooksWholeToTheOrigin() throws {
     for framing in ["Content-Length: 10", "Transfer-Encoding: chunked"] {
       let rest = Left<String>()
-      try rawScenario(origin: { connection in
+      try rawScenario { connection in
         connection.readHead()
         rest.leave(String(decoding: connection.read(100), as: UTF8.self))
-      }) { origin, proxy in
+      } _: { origin, proxy in
         let client = try RawClient(proxy)
         client.send("POST /a HTTP/1.1\r\nHost: h\r\n\(framing)\r\n\r\n3\r\nabc\r\n")
         #expect(origin.waitForHeads(1))
@@ -161,12 +161,12 @@ struct RequestBodyTests {
     let mayRead = Gate()
     let count = 48 << 20
     let body = Self.pattern(count)
-    try rawScenario(origin: { connection in
+    try rawScenario { connection in
       connection.readHead()
       mayRead.waitUntilOpen()
       let isSame = connection.read(count) == body
       connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\(isSame ? "same" : "diff")")
-    }) { origin, proxy in
+    } _: { origin, proxy in
       let client = try RawClient(proxy)
       client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: \(count)\r\n\r\n")
       #expect(origin.waitForHeads(1))
@@ -190,12 +190,12 @@ struct RequestBodyTests {
   @Test(arguments: [413, 200])
   func anAnswerBeforeTheBodysEndReachesTheClient(_ status: Int) throws {
     let done = Gate()
-    try rawScenario(origin: { connection in
+    try rawScenario { connection in
       connection.readHead()
       _ = connection.read(3)
       connection.send("HTTP/1.1 \(status) Early\r\nContent-Length: 5\r\n\r\nearly")
       done.waitUntilOpen()
-    }) { _, proxy in
+    } _: { _, proxy in
       defer { done.open() }
       let client = try RawClient(proxy)
       client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nabc")
@@ -206,14 +206,14 @@ struct RequestBodyTests {
   }
 
   @Test func aConnectionThatSaidCloseIsClosedThoughTheBodyArrivesAfterAll() throws {
-    try rawScenario(origin: { connection in
+    try rawScenario { connection in
       connection.readHead()
       _ = connection.read(3)
       connection.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nea")
       _ = connection.read(7)
       connection.send("rly")
       connection.readHead()
-    }) { origin, proxy in
+    } _: { origin, proxy in
       let client = try RawClient(proxy)
       client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc")
       #expect(try client.read(until: "\r\n\r\nea"))

@@ -23,8 +23,7 @@ final class Left<Value: Sendable>: Sendable {
 }
 
 extension TestProxy {
-  /// Asks for the counts until so many connections are open, the one for the counts included;
-  /// false: asked far too often.
+  /// Asks for the counts until so many clients' connections are open; false: asked far too often.
   func hasOpenConnections(_ count: Int) throws -> Bool {
     for _ in 0..<20_000 where try statistics().connections.open == count { return true }
     return false

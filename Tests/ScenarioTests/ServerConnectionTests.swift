@@ -17,7 +17,7 @@ struct ServerConnectionTests {
       }
       #expect(try connection.get("/missing").status == 404)
       #expect(try connection.get("/a", ["Connection: keep-alive"]).first("Connection") == nil)
-      #expect(try proxy.statistics().connections.accepted == 2, "and the one for the stats")
+      #expect(try proxy.statistics().connections.accepted == 1)
     }
   }
 
@@ -132,9 +132,12 @@ struct ServerConnectionTests {
 
   @Test func http10GetsABodyOfUnknownLengthUpToTheEndOfTheConnection() throws {
     try scenario(storing) { origin, proxy in
-      origin.on("/a", .text("unsized").framed(.chunked))
+      let gate = Gate()
+      origin.on("/a", .text("unsized").framed(.chunked).pausing(after: 2, for: gate))
       let client = try RawClient(proxy)
       client.send("GET /a HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n")
+      #expect(try client.read(until: "\r\n\r\nun"))
+      gate.open()
       #expect(try client.readToEnd() == .orderly)
       #expect(client.text.hasSuffix("\r\n\r\nunsized"))
       #expect(client.text.contains("\r\nConnection: close\r\n"))
@@ -145,9 +148,14 @@ struct ServerConnectionTests {
 
   @Test func aBodyOfUnknownLengthThatBreaksOffDoesNotLookWholeToHTTP10() throws {
     try scenario(storing) { origin, proxy in
-      origin.on("/a", .text("unsized").framed(.chunked).broken(after: 3, by: .close))
+      let gate = Gate()
+      origin.on(
+        "/a",
+        .text("unsized").framed(.chunked).pausing(after: 3, for: gate).broken(after: 3, by: .close))
       let client = try RawClient(proxy)
       client.send("GET /a HTTP/1.0\r\nHost: h\r\n\r\n")
+      #expect(try client.read(until: "\r\n\r\nuns"))
+      gate.open()
       // Without framing only a reset can tell.
       #expect(try client.readToEnd() == .reset)
     }
@@ -156,10 +164,18 @@ struct ServerConnectionTests {
   @Test func aBodyOfUnknownLengthIsChunkedForHTTP11() throws {
     try scenario(storing) { origin, proxy in
       for (path, framing) in [("/a", OriginAnswer.Framing.chunked), ("/b", .untilClose)] {
-        origin.on(path, .text(String(repeating: "x", count: 100_000)).framed(framing))
         let connection = try proxy.connect()
         for _ in 0..<2 {
-          let answer = try connection.get(path)
+          // A body that were whole when its head goes out would have a length.
+          let gate = Gate()
+          origin.on(
+            path,
+            .text(String(repeating: "x", count: 100_000)).framed(framing)
+              .pausing(after: 50_000, for: gate))
+          connection.send("GET", path)
+          _ = try connection.readHead()
+          gate.open()
+          let answer = try connection.finishAnswer()
           #expect(answer.all("Transfer-Encoding") == ["chunked"])
           #expect(answer.first("Content-Length") == nil)
           #expect(answer.body.count == 100_000)
@@ -315,7 +331,7 @@ struct ServerConnectionTests {
         #expect(client.statuses == (text.contains("\r\n\r\n") ? [200] : []))
       }
       let statistics = try proxy.statistics()
-      #expect(statistics.connections.open == 1, "the one for the stats")
+      #expect(statistics.connections.open == 0)
       #expect(statistics.requests == 1)
     }
   }
