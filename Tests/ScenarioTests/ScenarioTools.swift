@@ -21,3 +21,11 @@ final class Left<Value: Sendable>: Sendable {
   /// Waits until it is there; nil: it took far too long.
   func wait() -> Value? { value.wait { $0 != nil } ? value.read { $0 } : nil }
 }
+
+extension TestProxy {
+  /// Asks for the counts until so many clients' connections are open; false: asked far too often.
+  func hasOpenConnections(_ count: Int) throws -> Bool {
+    for _ in 0..<20_000 where try statistics().connections.open == count { return true }
+    return false
+  }
+}

@@ -111,13 +111,28 @@ struct StatisticsDocumentTests {
       #expect(statistics.routes["(none)"]?.counts == .init(errors: 2))
       #expect(statistics.routes["stored"]?.hitRatio == 2.0 / 3)
       #expect(statistics.routes["passed"]?.hitRatio == 0)
-      #expect(statistics.routes["stored"]?.entries == 1)
       for route in statistics.routes.values { #expect(route.requests == route.counts.total) }
       #expect(statistics.requests == statistics.routes.values.map(\.requests).reduce(0, +))
       #expect(statistics.requests == statistics.counts.total)
       #expect(statistics.store.notStored["private"] == 1)
       #expect(statistics.origin.requests == 6)
       #expect(statistics.origin.failures == 1)
+    }
+  }
+
+  @Test func entriesAreCountedForTheStoreAndForTheirRoute() throws {
+    try scenario(routes) { origin, proxy in
+      for path in ["/stored/a", "/stored/b", "/passed/a"] {
+        origin.on(path, .text("a"))
+        _ = try proxy.get(path)
+      }
+      // All that was to be written is written once the store is closed.
+      try proxy.restart()
+      let statistics = try proxy.statistics()
+      #expect(statistics.store.entries == 2)
+      #expect(statistics.store.bytes > 0)
+      #expect(statistics.routes["stored"]?.entries == 2)
+      #expect(statistics.routes["passed"]?.entries == 0)
     }
   }
 

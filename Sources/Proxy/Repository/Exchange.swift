@@ -159,11 +159,12 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       }
     }
     requestBody.isWanted = body != nil
+    // Before the fetch begins: its answer may be here when `start` returns.
+    if body != nil { connection.acceptBody() }
     let request = repository.originRequest(
       source, plan, validators: copy?.fields ?? Fields(), body: body)
     fill.wait(self, on: worker)
     fill.start(request)
-    if body != nil { connection.acceptBody() }
   }
 
   // MARK: Events

@@ -95,7 +95,9 @@ final class Connection {
 
   func start() {
     stream.owner = self
-    waitFor(.nextRequest, worker.limits.headerTimeoutMilliseconds)
+    let patience = worker.limits.headerTimeoutMilliseconds
+    // Accepted at the very end: who has something to say has said it by now.
+    waitFor(.nextRequest, worker.isDraining ? min(patience, 1_000) : patience)
     stream.startReading()
   }
 
@@ -247,7 +249,7 @@ final class Connection {
 
   /// The request's body may come: tells a client that waits for it (RFC 9110 §10.1.1).
   func acceptBody() {
-    guard continueIsDue else { return }
+    guard continueIsDue, phase == .exchange, !answerHasBegun else { return }
     continueIsDue = false
     let text: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
     writeAll(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))

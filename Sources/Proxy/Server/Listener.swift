@@ -34,8 +34,8 @@ final class Listener {
   /// The most connections that one turn accepts, so that those already open are served too.
   private static let acceptsPerTurn = 64
 
-  private func acceptAll() {
-    for _ in 0..<Listener.acceptsPerTurn {
+  private func acceptAll(atMost count: Int = Listener.acceptsPerTurn) {
+    for _ in 0..<count {
       do throws(AcceptError) {
         guard let accepted = try socket.accept() else { return }
         take(accepted.descriptor, accepted.peer)
@@ -91,7 +91,10 @@ final class Listener {
       descriptor, UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
+  /// Accepts no more. Who has connected already is served: to close the socket over them would
+  /// reset connections that, for all their clients know, are open.
   func close() {
+    acceptAll(atMost: 4096)
     watcher?.close()
     watcher = nil
     socket.closeSocket()
