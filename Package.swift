@@ -1,20 +1,20 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// For tests and tools. Without MemberImportVisibility: which module the compiler holds for the
-/// owner of a C structure that several headers declare changes with the order it loads them in.
-let testing: [SwiftSetting] = [
+let common: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("InternalImportsByDefault"),
   .treatAllWarnings(as: .error),
 ]
 
-let strict = testing + [SwiftSetting.enableUpcomingFeature("MemberImportVisibility")]
+/// Not where several C modules meet (Backends, tests, tools): which of them the compiler holds for
+/// the owner of a structure of the system's changes with the order it loads them in.
+let memberImportVisibility = SwiftSetting.enableUpcomingFeature("MemberImportVisibility")
 
 /// For the targets that serve: the checks for overlapping access to class properties cost a fifth of
 /// a hit's own instructions. Every debug build, and so every test, keeps them.
-let serving: [SwiftSetting] =
-  strict + [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
+let withoutExclusivityChecks = SwiftSetting.unsafeFlags(
+  ["-enforce-exclusivity=unchecked"], .when(configuration: .release))
 
 /// A system library whose module map lies inside Sources/Backends, the only target that may import it.
 func systemLibrary(
@@ -33,39 +33,42 @@ let package = Package(
     systemLibrary("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev", brew: "curl"),
     systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev", brew: "lmdb"),
     systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev", brew: "libuv"),
-    .target(name: "CachePolicy", swiftSettings: strict + [.strictMemorySafety()]),
+    .target(
+      name: "CachePolicy",
+      swiftSettings: common + [memberImportVisibility, .strictMemorySafety()]),
     .target(
       name: "Backends", dependencies: ["CachePolicy", "CCurl", "CLMDB", "CUV"],
-      exclude: ["CCurl", "CLMDB", "CUV"], swiftSettings: serving),
+      exclude: ["CCurl", "CLMDB", "CUV"], swiftSettings: common + [withoutExclusivityChecks]),
     .target(
       name: "Proxy", dependencies: ["CachePolicy", "Backends"],
-      exclude: ["Command"], swiftSettings: serving),
+      exclude: ["Command"],
+      swiftSettings: common + [memberImportVisibility, withoutExclusivityChecks]),
     .executableTarget(
       name: "larder", dependencies: ["Proxy"], path: "Sources/Proxy/Command",
-      swiftSettings: strict),
+      swiftSettings: common + [memberImportVisibility]),
     .target(
       name: "Support", dependencies: ["CachePolicy", "Backends", "Proxy"], path: "Tests/Support",
-      swiftSettings: testing),
+      swiftSettings: common),
     // Tools of script/bench: the limit that libuv sets, and load that wrk cannot make.
     .executableTarget(
-      name: "BareServer", dependencies: ["CUV"], path: "Tests/BareServer", swiftSettings: testing),
-    .executableTarget(name: "LoadTool", path: "Tests/LoadTool", swiftSettings: testing),
+      name: "BareServer", dependencies: ["CUV"], path: "Tests/BareServer", swiftSettings: common),
+    .executableTarget(name: "LoadTool", path: "Tests/LoadTool", swiftSettings: common),
     .testTarget(
-      name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: testing),
+      name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: common),
     .testTarget(
       name: "BackendsTests", dependencies: ["Backends", "CachePolicy", "StoreStress"],
-      swiftSettings: testing),
+      swiftSettings: common),
     // Writes to a store until BackendsTests kills it.
     .executableTarget(
       name: "StoreStress", dependencies: ["Backends", "CachePolicy"], path: "Tests/StoreStress",
-      swiftSettings: testing),
+      swiftSettings: common),
     .testTarget(
-      name: "ProxyTests", dependencies: ["Proxy", "Backends", "CachePolicy"], swiftSettings: testing
+      name: "ProxyTests", dependencies: ["Proxy", "Backends", "CachePolicy"], swiftSettings: common
     ),
     .testTarget(
       name: "ScenarioTests",
       dependencies: ["Support", "Proxy", "Backends", "CachePolicy", "larder"],
-      swiftSettings: testing),
+      swiftSettings: common),
   ],
   swiftLanguageModes: [.v6]
 )
