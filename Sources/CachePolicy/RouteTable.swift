@@ -9,10 +9,28 @@
 ///
 /// A host is compared in lower case, without a dot at its end, and without its port unless the
 /// pattern has one; a pattern's port 80 also takes a host without a port.
-public struct RouteTable: Sendable {
+///
+/// A class around the arrays: as a struct they would be copied, reference by reference, at each
+/// look-up.
+public final class RouteTable: Sendable {
   /// How many different methods the patterns of one table may name, HEAD beside GET included.
   public static let methodsMax = 63
 
+  private let trie: RouteTrie
+
+  /// Patterns in the file's order; their indices are what `match` answers. More different methods
+  /// than `methodsMax` are a programmer's error: the reading of policies.json refuses them.
+  public init(patterns: [RoutePattern]) { trie = RouteTrie(patterns: patterns) }
+
+  /// The index of the first pattern that takes the request; nil: none does. The host may be empty
+  /// and in any case of letters, the path is normalised and has no query.
+  public func match(method: Span<UInt8>, host: Span<UInt8>, path: Span<UInt8>) -> Int? {
+    trie.match(method: method, host: host, path: path)
+  }
+}
+
+/// The table's tries, in arrays.
+private struct RouteTrie: Sendable {
   private static let none: Int32 = -1
   private var nodes: [Node] = []
   private var edges: ByteTable
@@ -22,13 +40,13 @@ public struct RouteTable: Sendable {
   private var hosts: ByteTable
   /// For each value of `hosts`: the tries of its host, by port.
   private var hostRoots: [HostRoot] = []
-  private var anyHostRoot = RouteTable.none
+  private var anyHostRoot = RouteTrie.none
   private var methodNames: [[UInt8]] = []
 
   private struct Node {
     /// The smallest route in this subtree: what cannot beat the best so far is not walked.
     var routeMin = Int32.max
-    var anyChild = RouteTable.none
+    var anyChild = RouteTrie.none
     var globs = 0..<0
     /// Routes that end here, and routes whose `**` begins here.
     var exact = 0..<0
@@ -50,16 +68,14 @@ public struct RouteTable: Sendable {
     var next: Int32
   }
 
-  /// Patterns in the file's order; their indices are what `match` answers. More different methods
-  /// than `methodsMax` are a programmer's error: the reading of policies.json refuses them.
-  public init(patterns: [RoutePattern]) {
+  init(patterns: [RoutePattern]) {
     edges = ByteTable()
     hosts = ByteTable()
     for method in Set(patterns.flatMap(\.methods)).sorted() {
       methodNames.append(Array(method.utf8))
     }
-    guard methodNames.count <= Self.methodsMax else {
-      fatalError("a route table names at most \(Self.methodsMax) methods")
+    guard methodNames.count <= RouteTable.methodsMax else {
+      fatalError("a route table names at most \(RouteTable.methodsMax) methods")
     }
     let byHost = Dictionary(grouping: patterns.indices, by: { patterns[$0].host })
     for (host, indices) in byHost {
@@ -215,7 +231,7 @@ public struct RouteTable: Sendable {
       while position < name.count, name[position] == method[position] { position += 1 }
       if position == name.count { return 1 << UInt64(index) }
     }
-    return 1 << UInt64(Self.methodsMax)
+    return 1 << UInt64(RouteTable.methodsMax)
   }
 
   // MARK: Building

@@ -124,21 +124,19 @@ enum CopyServing {
   static func appendAnswerFields(_ answer: CopyAnswer, to output: OutputBuffer) {
     output.append("Age: ")
     output.append(decimal: max(0, answer.state.ageMilliseconds / 1000))
-    output.append("\r\nCache-Status: larder; ")
     if let forward = answer.forward {
-      output.append("fwd=")
+      output.append("\r\nCache-Status: larder; fwd=")
       output.append(forward.reason.rawValue)
       if let status = forward.status {
         output.append("; fwd-status=")
         output.append(decimal: UInt64(status))
       }
+      output.append("; ttl=")
     } else {
-      output.append("hit")
+      output.append("\r\nCache-Status: larder; hit; ttl=")
     }
-    output.append("; ttl=")
     output.append(decimal: seconds(answer.state.timeToLiveMilliseconds))
-    output.append(answer.route.detail)
-    output.append("\r\nVia: 1.1 larder")
+    output.append(answer.route.detailAndVia)
   }
 
   /// Whole seconds, rounded down also below zero.

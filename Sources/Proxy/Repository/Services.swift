@@ -65,6 +65,8 @@ final class RouteContext: Sendable {
   let maxEntrySizeBytes: UInt64
   /// `; detail=cache-first` of Cache-Status.
   let detail: [UInt8]
+  /// The same with the Via line behind it.
+  let detailAndVia: [UInt8]
 
   init(
     index: Int, name: String, policy: Policy, upstreamIndex: Int, upstream: Upstream,
@@ -82,5 +84,6 @@ final class RouteContext: Sendable {
     self.forwardHeaders = Set(forwardHeaders)
     self.maxEntrySizeBytes = min(policy.maxEntrySizeBytes ?? .max, maxEntrySizeBytes)
     detail = Array("; detail=\(policy.strategy.name)".utf8)
+    detailAndVia = detail + Array("\r\nVia: 1.1 larder".utf8)
   }
 }
