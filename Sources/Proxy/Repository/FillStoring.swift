@@ -12,6 +12,12 @@ extension Fill: OriginResponseReceiver {
       confirm(validated, answer.fields)
       return
     }
+    if let unasked = unasked(answer.status) {
+      transfer?.cancel()
+      stopStoring(.incomplete)
+      end(.failed(.broken(unasked)))
+      return
+    }
     let now = owner.clock.nowMilliseconds
     var fields = Fill.dated(answer.fields, now)
     if let reason = plan.notStored {
@@ -54,6 +60,16 @@ extension Fill: OriginResponseReceiver {
           || varyBlock != nil && mayShareError(answer.status, fields, directives),
         ageMilliseconds: reason == nil && answer.fields.contains(.age)
           ? words.initialAgeMilliseconds : nil))
+  }
+
+  /// A 304 or 206 to a request that had neither conditions nor a range answers nothing.
+  private func unasked(_ status: UInt16) -> String? {
+    let request = plan.request
+    if status == 304, !request.contains(.ifNoneMatch), !request.contains(.ifModifiedSince) {
+      return "304 to a request without conditions"
+    }
+    if status == 206, !request.contains(.range) { return "206 to a request without a range" }
+    return nil
   }
 
   /// Shows the head to the readers.

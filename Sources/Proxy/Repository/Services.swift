@@ -23,12 +23,15 @@ final class Services: Sendable {
     self.clock = clock
     self.log = log
     fillTable = FillTable(limits: configuration.limits)
+    // A single body may take at most half of the store.
+    let maxEntrySizeBytes = min(
+      configuration.store.maxEntrySizeBytes, configuration.store.maxSizeBytes / 2)
     routes = configuration.routes.enumerated().map { index, route in
       RouteContext(
         index: index, name: route.name, policy: route.policy, upstreamIndex: route.upstreamIndex,
         upstream: configuration.upstreams[route.upstreamIndex],
         forwardHeaders: route.forwardHeaders,
-        maxEntrySizeBytes: configuration.store.maxEntrySizeBytes)
+        maxEntrySizeBytes: maxEntrySizeBytes)
     }
     let defaults = configuration.defaults
     defaultRoute = defaults.upstreamIndex.map { upstreamIndex in
@@ -36,7 +39,7 @@ final class Services: Sendable {
         index: configuration.routes.count, name: "(default)", policy: defaults.policy,
         upstreamIndex: upstreamIndex, upstream: configuration.upstreams[upstreamIndex],
         forwardHeaders: defaults.forwardHeaders,
-        maxEntrySizeBytes: configuration.store.maxEntrySizeBytes)
+        maxEntrySizeBytes: maxEntrySizeBytes)
     }
   }
 
