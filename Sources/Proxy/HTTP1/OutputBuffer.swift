@@ -18,8 +18,12 @@ final class OutputBuffer {
 
   func removeAll() { count = 0 }
 
+  @inline(__always)
   private func reserve(_ extra: Int) {
-    guard count + extra > capacity else { return }
+    if count + extra > capacity { grow(by: extra) }
+  }
+
+  private func grow(by extra: Int) {
     var larger = capacity * 2
     while larger < count + extra { larger *= 2 }
     let grown = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
@@ -30,6 +34,7 @@ final class OutputBuffer {
     capacity = larger
   }
 
+  @inline(__always)
   func append(_ text: StaticString) {
     append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }

@@ -54,7 +54,7 @@ enum CopyServing {
     let isPinned = !record.isInline && repository.services.store.pin(entryID: record.entryID)
     if !record.isInline, !isPinned { return .gone }
     let stream = isPinned ? CopyStream(connection, repository, record.entryID) : nil
-    if isNotModified(record, request, repository.services.clock.nowMilliseconds / 1000) {
+    if isNotModified(record, request, repository.services.clock) {
       writeNotModified(answer, on: connection, repository)
       return .written
     }
@@ -147,7 +147,7 @@ enum CopyServing {
   // MARK: 304 and ranges
 
   private static func isNotModified(
-    _ record: RecordView, _ request: borrowing RequestHead, _ nowSeconds: Int64
+    _ record: RecordView, _ request: borrowing RequestHead, _ clock: Clock
   ) -> Bool {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
@@ -156,7 +156,7 @@ enum CopyServing {
       request: request.fields, status: record.metadata.status,
       eTag: Span(_unsafeBytes: record.entityTag),
       lastModified: Span(_unsafeBytes: record.lastModified),
-      date: [UInt8]().span, nowSeconds: nowSeconds)
+      date: [UInt8]().span, nowSeconds: clock.nowMilliseconds / 1000)
   }
 
   private static func writeNotModified(
