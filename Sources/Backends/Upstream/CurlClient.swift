@@ -11,8 +11,6 @@ internal import CachePolicy
 public final class CurlClient: RemoteDataSource {
   /// libcurl allocates it anew for each transfer; above 64 KiB that would cost the heap a trim.
   static let receiveBufferBytes = 32 * 1024
-  /// Idle connections that are kept, in all.
-  static let idleConnectionsMax = 512
   /// Easy handles that are kept for reuse, an endpoint.
   static let pooledHandlesMax = 256
 
@@ -39,7 +37,11 @@ public final class CurlClient: RemoteDataSource {
   private var wantedTimerMilliseconds = -1
   private var isClosed = false
 
-  public init(loop: EventLoop, endpoints: [OriginEndpoint]) {
+  /// `connectionsMax` bounds the connections to one origin, `idleConnectionsMax` those that are kept
+  /// for reuse, to all.
+  public init(
+    loop: EventLoop, endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int
+  ) {
     self.loop = loop
     self.endpoints = endpoints
     pools = Array(repeating: [], count: endpoints.count)
@@ -48,7 +50,8 @@ public final class CurlClient: RemoteDataSource {
     uv_timer_init(loop.handle, curlTimer)
     let this = Unmanaged.passUnretained(self).toOpaque()
     curlTimer.pointee.data = this
-    larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, CurlClient.idleConnectionsMax)
+    larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleConnectionsMax)
+    larder_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsMax)
     larder_curl_multi_set_socket_callback(multi) { easy, descriptor, what, client, _ in
       CurlClient.of(client).libcurlWants(what, on: descriptor, for: easy)
       return 0

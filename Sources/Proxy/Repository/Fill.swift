@@ -145,12 +145,14 @@ final class Fill: @unchecked Sendable {
     shared.withLock { Progress(head: $0.head, ending: $0.ending, receivedBytes: $0.received) }
   }
 
-  /// Enters a reader at offset 0; false: what came first is not to be had here any more, because it
-  /// is not stored and its readers have passed it.
+  /// Enters a reader at offset 0; false: it has as many as it may, or what came first is not to be
+  /// had here any more, because it is not stored and its readers have passed it.
   @discardableResult
   func join(_ reader: any FillReader) -> Bool {
     shared.withLock { shared in
-      guard shared.isStoring || shared.firstChunk == 0 else { return false }
+      guard shared.readers.count < owner.limits.fillWaiters,
+        shared.isStoring || shared.firstChunk == 0
+      else { return false }
       shared.readers[ObjectIdentifier(reader)] = 0
       return true
     }

@@ -101,6 +101,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
       return
     }
     let key = makeKey(route)
+    guard keyBuffer.count <= worker.limits.cacheKeyBytes else {
+      begin(connection, route, machine, .pass(.bypass), key: nil, copy: nil)
+      return
+    }
     reader.begin()
     let record = selectRecord(key, wholeKey: keyBuffer, request: worker.head.fields)
     var copy: CopyState?

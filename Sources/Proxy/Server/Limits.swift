@@ -52,15 +52,15 @@ public struct Limits: Sendable, Equatable {
   public var hitForPassMilliseconds: Int64 = 120_000
   /// Bodies on their way to the store; above it an answer is not stored.
   public var writeQueueBytes = 64 * 1024 * 1024
-  /// A whole cache key: authority, path, query and what the route adds; longer: not stored.
+  /// A whole cache key: upstream, authority, path and query; longer: passed, not stored.
   public var cacheKeyBytes = 16 * 1024
 
   // MARK: Origins
 
-  /// Connections to one upstream from one loop.
-  public var upstreamConnections = 256
+  /// Connections to one upstream from one loop; requests beyond them wait within their time-outs.
+  public var upstreamConnections = 10_000
   /// Idle connections to all upstreams that one loop keeps for reuse.
-  public var upstreamIdleConnections = 128
+  public var upstreamIdleConnections = 512
   /// How often a request is tried again at most, whatever `retries` says.
   public var upstreamRetries = 5
 

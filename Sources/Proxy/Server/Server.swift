@@ -106,7 +106,10 @@ public final class Server: Sendable {
     parts = LoopParts()
     let endpoints = configuration.upstreams.map(Server.endpoint)
     for worker in workers {
-      let client = CurlClient(loop: worker.loop, endpoints: endpoints)
+      let client = CurlClient(
+        loop: worker.loop, endpoints: endpoints,
+        connectionsMax: configuration.limits.upstreamConnections,
+        idleConnectionsMax: configuration.limits.upstreamIdleConnections)
       let reader = try store.makeReader()
       parts.clients.append(client)
       parts.repositories.append(
