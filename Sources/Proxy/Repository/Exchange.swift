@@ -32,13 +32,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private var machine: StrategyMachine
   private var copy: (entryID: UInt64, fields: Fields)?
   private var phase = Phase.waiting
-  private var fetch: StrategyMachine.Fetch?
-  private var passReason: StrategyMachine.ForwardReason?
+  private(set) var fetch: StrategyMachine.Fetch?
+  private(set) var passReason: StrategyMachine.ForwardReason?
   /// A copy whose body could not be had: it does not serve, however fresh its record looks.
   var goneEntryID: UInt64?
   var fill: Fill?
   /// Whether the fill was another's.
-  private var isCollapsed = false
+  private(set) var isCollapsed = false
   private var deadline: LoopTimer?
   private var lastError: OriginError?
   /// Of the answer that broke off, where it had begun.
@@ -61,7 +61,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   }
 
   private var services: Services { repository.services }
-  private var worker: Worker { repository.worker }
+  var worker: Worker { repository.worker }
 
   // MARK: Actions
 
@@ -393,77 +393,6 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     }
     encodeHead(head, knownLength: whole)
     pump(afterHead: true)
-  }
-
-  private func writeNotModified(_ head: Fill.Head) {
-    let output = worker.output
-    output.removeAll()
-    output.append("HTTP/1.1 304 Not Modified\r\n")
-    CopyServing.append(Validation.notModifiedFields(of: head.fields), to: output)
-    appendForwardFields(head, to: output)
-    connection.writeAll(output.bytes)
-    repository.count(bytesToClient: output.count)
-    finish()
-    leaveFill()
-    connection.endAnswer()
-  }
-
-  private func encodeHead(_ head: Fill.Head, knownLength: UInt64?) {
-    let output = worker.output
-    output.removeAll()
-    output.append(head.encoded)
-    if !isCollapsed { CopyServing.append(head.ownFields, to: output) }
-    if let age = head.ageMilliseconds {
-      output.append("Age: ")
-      output.append(decimal: age / 1000)
-      output.append("\r\n")
-    }
-    let length = head.contentLength ?? knownLength
-    if source.head.method == .head || head.status == 204 || head.status == 304 {
-      framing = .none
-      if head.status != 204, let length = head.contentLength {
-        appendLength(length, to: output)
-      }
-    } else if let length {
-      framing = .length
-      appendLength(length, to: output)
-    } else if connection.minorVersion == 1 {
-      framing = .chunked
-      output.append("Transfer-Encoding: chunked\r\n")
-    } else {
-      framing = .close
-      connection.closeAfterAnswer()
-    }
-    appendForwardFields(head, to: output)
-  }
-
-  private func appendLength(_ length: UInt64, to output: OutputBuffer) {
-    output.append("Content-Length: ")
-    output.append(decimal: length)
-    output.append("\r\n")
-  }
-
-  /// `Cache-Status`, `Via`, the connection's field, and the end of the head.
-  private func appendForwardFields(_ head: Fill.Head, to output: OutputBuffer) {
-    output.append("Cache-Status: larder; fwd=")
-    output.append((fetch?.reason ?? passReason ?? .bypass).rawValue)
-    output.append("; fwd-status=")
-    output.append(decimal: UInt64(head.status))
-    if let reason = head.notStored {
-      if fetch != nil {
-        output.append("; detail=")
-        output.append(reason.rawValue)
-      } else {
-        output.append(source.route.detail)
-      }
-    } else {
-      output.append("; stored")
-      if isCollapsed { output.append("; collapsed") }
-      output.append(source.route.detail)
-    }
-    output.append("\r\nVia: 1.1 larder")
-    connection.appendConnectionField(to: output)
-    output.append("\r\n\r\n")
   }
 
   // MARK: The end
