@@ -21,6 +21,11 @@ public struct Policy: Sendable, Equatable {
   public var keepMilliseconds: Int64?
   /// The largest body that is stored, in bytes; nil: the store's own limit.
   public var maxEntrySizeBytes: UInt64?
+  /// How many variants of one key are kept; nil: the store's own limit.
+  public var maxVariants: Int?
+  /// Which request directives count.
+  public var clientMay: ClientWords
+  public var range: RangeMiss
 
   public init(
     strategy: Strategy = .networkOnly,
@@ -31,7 +36,10 @@ public struct Policy: Sendable, Equatable {
     negative: [NegativeLifetime] = [],
     deadlineMilliseconds: Int64? = nil,
     keepMilliseconds: Int64? = nil,
-    maxEntrySizeBytes: UInt64? = nil
+    maxEntrySizeBytes: UInt64? = nil,
+    maxVariants: Int? = nil,
+    clientMay: ClientWords = .all,
+    range: RangeMiss = .pass
   ) {
     self.strategy = strategy
     self.timeToLive = timeToLive
@@ -42,6 +50,9 @@ public struct Policy: Sendable, Equatable {
     self.deadlineMilliseconds = deadlineMilliseconds
     self.keepMilliseconds = keepMilliseconds
     self.maxEntrySizeBytes = maxEntrySizeBytes
+    self.maxVariants = maxVariants
+    self.clientMay = clientMay
+    self.range = range
   }
 
   /// The lifetime that `negative` gives this status: an exact status goes before its class.
@@ -89,6 +100,14 @@ public enum Strategy: UInt8, Sendable, CaseIterable {
   public var readsStore: Bool { self != .networkOnly && self != .networkAndStore }
   /// Whether an answer of the network may go into the store.
   public var writesStore: Bool { self != .networkOnly && self != .cacheOnly }
+}
+
+/// What a request for a part does where there is no copy (`range`).
+public enum RangeMiss: String, Sendable, CaseIterable {
+  /// It goes to the origin as it is, and its answer is not stored.
+  case pass
+  /// The whole is fetched and stored, and the part served from it.
+  case fetchWhole = "fetch-whole"
 }
 
 /// The three forms of `ttl`.

@@ -97,7 +97,8 @@ private struct Refused: Error {}
       found.routes[0]
         == Route(
           name: "r", pattern: try RoutePattern(parsing: "GET //h/x/{y}"), upstreamIndex: 0,
-          policy: policy, forwardHeaders: ["x-original-url"]))
+          policy: policy,
+          options: RouteOptions(forwardHeaders: ["x-original-url"])))
     // What the route does not say comes from defaults, but for the strategy.
     #expect(
       found.routes[1].policy

@@ -8,6 +8,8 @@ public struct Configuration: Sendable {
   public var listen: [ListenAddress]
   /// How many event loops serve; 0: one per core.
   public var loops: Int
+  /// The authority by which apps reach the proxy, for `warm` paths; nil: the first listen address.
+  public var publicAuthority: String?
   public var admin: Admin
   public var store: Store
   /// In the file's order; routes name them by their index here.
@@ -17,27 +19,33 @@ public struct Configuration: Sendable {
   public var defaults: Defaults
   /// In the file's order: the first that matches wins.
   public let routes: [Route]
+  /// What must come of which requests; see `PolicyTest`.
+  public var tests: [PolicyTest]
   /// Finds a route by method, host and path; its answers are indices into `routes`.
   public let routeTable: RouteTable
 
   public init(
     listen: [ListenAddress] = [ListenAddress(host: "127.0.0.1", port: 8080)],
     loops: Int = 0,
+    publicAuthority: String? = nil,
     admin: Admin = Admin(),
     store: Store = Store(),
     upstreams: [Upstream],
     limits: Limits = Limits(),
     defaults: Defaults = Defaults(),
-    routes: [Route] = []
+    routes: [Route] = [],
+    tests: [PolicyTest] = []
   ) {
     self.listen = listen
     self.loops = loops
+    self.publicAuthority = publicAuthority
     self.admin = admin
     self.store = store
     self.upstreams = upstreams
     self.limits = limits
     self.defaults = defaults
     self.routes = routes
+    self.tests = tests
     routeTable = RouteTable(patterns: routes.map(\.pattern))
   }
 
@@ -91,14 +99,14 @@ public struct Configuration: Sendable {
     /// nil: a request that no route takes is answered 404.
     public var upstreamIndex: Int?
     public var policy: Policy
-    /// Names of request fields, in lower case; see `Route.forwardHeaders`.
-    public var forwardHeaders: [String]
+    public var options: RouteOptions
 
-    public init(upstreamIndex: Int? = nil, policy: Policy = Policy(), forwardHeaders: [String] = [])
-    {
+    public init(
+      upstreamIndex: Int? = nil, policy: Policy = Policy(), options: RouteOptions = RouteOptions()
+    ) {
       self.upstreamIndex = upstreamIndex
       self.policy = policy
-      self.forwardHeaders = forwardHeaders
+      self.options = options
     }
   }
 }
@@ -134,12 +142,17 @@ public struct Upstream: Sendable, Equatable {
   public var hostHeader: HostHeader
   /// The URL of a proxy between here and the origin; nil: none, whatever the environment says.
   public var proxy: String?
+  /// Response fields that take the place of Cache-Control (RFC 9213), the first that is there.
+  public var targetedCacheControl: [String]
+
+  public static let targetedCacheControlDefault = ["Larder-Cache-Control", "CDN-Cache-Control"]
 
   public init(
     name: String, scheme: Scheme = .http, host: String, port: UInt16, basePath: String = "",
     connectTimeoutMilliseconds: Int64 = 2_000, firstByteTimeoutMilliseconds: Int64 = 10_000,
     totalTimeoutMilliseconds: Int64 = 60_000, retries: Int = 1,
-    hostHeader: HostHeader = .upstream, proxy: String? = nil
+    hostHeader: HostHeader = .upstream, proxy: String? = nil,
+    targetedCacheControl: [String] = Upstream.targetedCacheControlDefault
   ) {
     self.name = name
     self.scheme = scheme
@@ -152,6 +165,7 @@ public struct Upstream: Sendable, Equatable {
     self.retries = retries
     self.hostHeader = hostHeader
     self.proxy = proxy
+    self.targetedCacheControl = targetedCacheControl
   }
 
   /// `api.example.com`, `127.0.0.1:8090`, `[::1]:8090`: the scheme's own port is left out.
@@ -171,18 +185,57 @@ public struct Route: Sendable, Equatable {
   public var pattern: RoutePattern
   public var upstreamIndex: Int
   public var policy: Policy
-  /// Names of request fields, in lower case, that reach the origin although Larder drops their kind
-  /// (`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, `X-HTTP-Method*`, `X-Method-Override`).
-  public var forwardHeaders: [String]
+  public var options: RouteOptions
 
   public init(
     name: String, pattern: RoutePattern, upstreamIndex: Int, policy: Policy = Policy(),
-    forwardHeaders: [String] = []
+    options: RouteOptions = RouteOptions()
   ) {
     self.name = name
     self.pattern = pattern
     self.upstreamIndex = upstreamIndex
     self.policy = policy
+    self.options = options
+  }
+}
+
+/// What a route (or `defaults`) says beyond the policy of its copies: how copies are told apart,
+/// what marks them, and how the origin is asked.
+public struct RouteOptions: Sendable, Equatable {
+  /// Names of request fields, in lower case, that reach the origin although Larder drops their kind
+  /// (`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, `X-HTTP-Method*`, `X-Method-Override`).
+  public var forwardHeaders: [String]
+  public var key: KeyRecipe
+  /// nil: copies are everybody's.
+  public var perUser: UserIdentity?
+  public var tags: [TagTemplate]
+  public var invalidates: [InvalidationTarget]
+  /// Whether changes of this route's bodies appear on the event feed.
+  public var notify: Bool
+  /// The strategies that a client may ask for.
+  public var clientStrategies: [Strategy]
+  /// Taken off the path that goes to the origin: `/api`; nil: nothing.
+  public var stripPrefix: String?
+  /// Put before the path that goes to the origin: `/v2`; nil: nothing.
+  public var addPrefix: String?
+  /// What is fetched at start and kept warm: paths, or absolute URLs as apps ask for them.
+  public var warm: [String]
+
+  public init(
+    forwardHeaders: [String] = [], key: KeyRecipe = KeyRecipe(), perUser: UserIdentity? = nil,
+    tags: [TagTemplate] = [], invalidates: [InvalidationTarget] = [], notify: Bool = false,
+    clientStrategies: [Strategy] = [], stripPrefix: String? = nil, addPrefix: String? = nil,
+    warm: [String] = []
+  ) {
     self.forwardHeaders = forwardHeaders
+    self.key = key
+    self.perUser = perUser
+    self.tags = tags
+    self.invalidates = invalidates
+    self.notify = notify
+    self.clientStrategies = clientStrategies
+    self.stripPrefix = stripPrefix
+    self.addPrefix = addPrefix
+    self.warm = warm
   }
 }

@@ -33,7 +33,8 @@ struct ConfigurationChecks {
     let upstreams = draft.upstreams.map { completed($0) }
     let defaults = Configuration.Defaults(
       upstreamIndex: upstreamIndex(draft.defaults.upstreamName, "defaults"),
-      policy: policy(draft.defaults), forwardHeaders: draft.defaults.forwardHeaders ?? [])
+      policy: policy(draft.defaults),
+      options: RouteOptions(forwardHeaders: draft.defaults.forwardHeaders ?? []))
     checkEntrySize("defaults")
     checkRouteNames()
     checkReachability()
@@ -157,7 +158,8 @@ struct ConfigurationChecks {
     return Route(
       name: name, pattern: pattern, upstreamIndex: upstream,
       policy: policy(route.policy, inheriting: draft.defaults),
-      forwardHeaders: route.policy.forwardHeaders ?? defaults.forwardHeaders)
+      options: RouteOptions(
+        forwardHeaders: route.policy.forwardHeaders ?? defaults.options.forwardHeaders))
   }
 
   /// Fields that are given and that the route's strategy does not look at.

@@ -30,7 +30,7 @@ final class Services: Sendable {
       RouteContext(
         index: index, name: route.name, policy: route.policy, upstreamIndex: route.upstreamIndex,
         upstream: configuration.upstreams[route.upstreamIndex],
-        forwardHeaders: route.forwardHeaders,
+        forwardHeaders: route.options.forwardHeaders,
         maxEntrySizeBytes: maxEntrySizeBytes)
     }
     let defaults = configuration.defaults
@@ -38,7 +38,7 @@ final class Services: Sendable {
       RouteContext(
         index: configuration.routes.count, name: "(default)", policy: defaults.policy,
         upstreamIndex: upstreamIndex, upstream: configuration.upstreams[upstreamIndex],
-        forwardHeaders: defaults.forwardHeaders,
+        forwardHeaders: defaults.options.forwardHeaders,
         maxEntrySizeBytes: maxEntrySizeBytes)
     }
   }
