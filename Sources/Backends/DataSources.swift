@@ -92,17 +92,20 @@ public enum OriginError: Error, Sendable, Equatable {
 }
 
 /// Where requests of one upstream go, and how long they may take (milliseconds).
-public struct OriginEndpoint: Sendable, Equatable {
+///
+/// An object, so that what a client keeps for an endpoint (handles, settings) is found by identity
+/// and outlives a reload that leaves the endpoint as it is.
+public final class OriginEndpoint: Sendable {
   /// Scheme, host and port, such as `https://api.example.com`; no path.
-  public var url: String
-  public var connectTimeoutMilliseconds: Int64
-  public var firstByteTimeoutMilliseconds: Int64
+  public let url: String
+  public let connectTimeoutMilliseconds: Int64
+  public let firstByteTimeoutMilliseconds: Int64
   /// The longest silence within an answer.
-  public var stallTimeoutMilliseconds: Int64
+  public let stallTimeoutMilliseconds: Int64
   /// How often a request may be tried again.
-  public var retriesMax: Int
+  public let retriesMax: Int
   /// An HTTP or SOCKS proxy to use; nil: none, whatever the environment says.
-  public var proxy: String?
+  public let proxy: String?
 
   public init(
     url: String, connectTimeoutMilliseconds: Int64, firstByteTimeoutMilliseconds: Int64,

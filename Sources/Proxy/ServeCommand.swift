@@ -8,7 +8,7 @@ internal import Synchronization
 #endif
 
 /// `larder serve`: loads the file, starts the server, says that it is ready, and serves until
-/// SIGTERM or SIGINT.
+/// SIGTERM or SIGINT. SIGHUP has the file read anew.
 public enum ServeCommand {
   /// The upstream that `--sample-origin` serves.
   static let sampleUpstreamName = "sample"
@@ -19,8 +19,11 @@ public enum ServeCommand {
     configurationPath: String, sampleOrigin: Bool, environment: [String: String],
     log: Log = .standardError
   ) -> Int32 {
+    let source = Reloader.Source(path: configurationPath) {
+      ConfigurationLoader.load(path: configurationPath, environment: environment)
+    }
     let configuration: Configuration
-    switch ConfigurationLoader.load(path: configurationPath, environment: environment) {
+    switch source.load() {
     case .refused(let diagnostics):
       for diagnostic in diagnostics { printError(diagnostic.description) }
       return 2
@@ -34,9 +37,9 @@ public enum ServeCommand {
     do throws(ServerError) {
       let origin = sampleOrigin ? try startSampleOrigin(configuration) : nil
       defer { origin?.stop() }
-      let server = try Server.start(configuration, log: log)
+      let server = try Server.start(configuration, source: source, log: log)
       announce(server)
-      waitForEnd(signals, log)
+      waitForEnd(signals, server, log)
       server.drain()
       log.info("stopped")
       return 0
@@ -84,18 +87,19 @@ public enum ServeCommand {
     sigemptyset(&set)
     sigaddset(&set, SIGTERM)
     sigaddset(&set, SIGINT)
+    sigaddset(&set, SIGHUP)
     pthread_sigmask(SIG_BLOCK, &set, nil)
     signal(SIGPIPE, SIG_IGN)
-    // The usual order to read the configuration anew, which this version does not do: it must not
-    // end the process instead.
-    signal(SIGHUP, SIG_IGN)
     return set
   }
 
-  private static func waitForEnd(_ signals: sigset_t, _ log: Log) {
+  private static func waitForEnd(_ signals: sigset_t, _ server: Server, _ log: Log) {
     var signals = signals
     var received: Int32 = 0
-    while sigwait(&signals, &received) != 0 {}
+    while sigwait(&signals, &received) != 0 || received == SIGHUP {
+      if received == SIGHUP { server.reload() }
+      received = 0
+    }
     log.info(
       "\(received == SIGINT ? "SIGINT" : "SIGTERM"): draining, running exchanges finish first")
     // A second signal ends the process at once.

@@ -29,6 +29,27 @@ struct ProcessScenarios {
     #expect(larder.waitForExit() == 0)
   }
 
+  @Test func sighupHasTheFileReadAnewAndSaysSo() throws {
+    let origin = try ScriptedOrigin()
+    let folder = try TemporaryFolder()
+    origin.on("/a") { .text("v\($0.number)") }
+    let larder = try LarderProcess(
+      policies: ProcessScenarios.policies("cache-first"), origin: origin, folder: folder)
+    expect(try larder.connect().get("/a"), "v1", .stored("uri-miss"))
+    try larder.rewrite(
+      policies: ProcessScenarios.policies("network-and-store"), origin: origin, folder: folder)
+    larder.hangUp()
+    // The signal and the file's change may come as one order or as two.
+    let isReloaded = try larder.waitForGeneration(2)
+    let said = try larder.errorText()
+    #expect(isReloaded, "\(said)")
+    let answer = try larder.connect().get("/a")
+    #expect(answer.text == "v2")
+    #expect(try larder.errorText().contains("is in force"))
+    larder.terminate()
+    #expect(larder.waitForExit() == 0)
+  }
+
   @Test func sigtermLetsARunningExchangeFinishAndClosesTheStore() throws {
     let origin = try ScriptedOrigin()
     let folder = try TemporaryFolder()

@@ -35,12 +35,7 @@ public final class LarderProcess {
     guard let executable = LarderProcess.executablePath else {
       throw CannotRun(description: "the larder executable is not built")
     }
-    let text =
-      policies
-      .replacingOccurrences(of: "{ORIGIN}", with: "127.0.0.1:\(origin.port)")
-      .replacingOccurrences(of: "{FOLDER}", with: folder.path)
-    let file = folder.path + "/policies.json"
-    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+    let file = try LarderProcess.write(policies, origin, folder)
     errorsPath = folder.path + "/errors"
     _ = FileManager.default.createFile(atPath: errorsPath, contents: nil)
     errors = try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath))
@@ -66,6 +61,33 @@ public final class LarderProcess {
     if process.isRunning { kill() }
   }
 
+  private static func write(
+    _ policies: String, _ origin: ScriptedOrigin, _ folder: TemporaryFolder
+  ) throws -> String {
+    let text =
+      policies
+      .replacingOccurrences(of: "{ORIGIN}", with: "127.0.0.1:\(origin.port)")
+      .replacingOccurrences(of: "{FOLDER}", with: folder.path)
+    let file = folder.path + "/policies.json"
+    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+    return file
+  }
+
+  /// Puts new text into its file.
+  public func rewrite(policies: String, origin: ScriptedOrigin, folder: TemporaryFolder) throws {
+    _ = try LarderProcess.write(policies, origin, folder)
+  }
+
+  /// Asks `/stats` until a configuration of at least this number is in force; false: the bound
+  /// passed. Signals have nobody to tell when they have been dealt with.
+  public func waitForGeneration(_ generation: Int) throws -> Bool {
+    let end = Date(timeIntervalSinceNow: TimeInterval(waitBoundSeconds))
+    while Date() < end {
+      if try statistics().config.generation >= generation { return true }
+    }
+    return false
+  }
+
   private static func readLine(_ handle: FileHandle) -> String {
     var line: [UInt8] = []
     while true {
@@ -88,6 +110,9 @@ public final class LarderProcess {
 
   /// SIGTERM: returns at once.
   public func terminate() { _ = sendSignal(SIGTERM) }
+
+  /// SIGHUP: has it read its file anew.
+  public func hangUp() { _ = sendSignal(SIGHUP) }
 
   /// Waits for its end; the exit status.
   public func waitForExit() -> Int32 {

@@ -5,16 +5,16 @@ internal import Foundation
 ///
 /// Every wait has a bound, far beyond what a loaded machine needs: a test that would hang fails
 /// instead. Nobody looks again and again; whoever changes the value wakes those who wait.
-final class Monitored<State>: @unchecked Sendable {
+public final class Monitored<State>: @unchecked Sendable {
   // @unchecked Sendable: `state` is touched under `condition` alone.
   private let condition = NSCondition()
   private var state: State
 
-  init(_ state: sending State) { self.state = state }
+  public init(_ state: sending State) { self.state = state }
 
   /// Changes the value, and wakes everyone who waits for it.
   @discardableResult
-  func update<Result>(_ change: (inout State) -> Result) -> Result {
+  public func update<Result>(_ change: (inout State) -> Result) -> Result {
     condition.lock()
     defer {
       condition.broadcast()
@@ -23,14 +23,14 @@ final class Monitored<State>: @unchecked Sendable {
     return change(&state)
   }
 
-  func read<Result>(_ look: (State) -> Result) -> Result {
+  public func read<Result>(_ look: (State) -> Result) -> Result {
     condition.lock()
     defer { condition.unlock() }
     return look(state)
   }
 
   /// Waits until the value is as wanted; false: the bound passed.
-  func wait(until isWanted: (State) -> Bool) -> Bool {
+  public func wait(until isWanted: (State) -> Bool) -> Bool {
     let end = Date(timeIntervalSinceNow: TimeInterval(waitBoundSeconds))
     condition.lock()
     defer { condition.unlock() }

@@ -72,6 +72,17 @@ public struct ProxyStatistics: Decodable, Sendable {
     public let refused: Int
   }
 
+  public struct Config: Decodable, Sendable {
+    public struct Refusal: Decodable, Sendable {
+      public let at: String
+      public let errors: [String]
+    }
+    public let generation: Int
+    public let loadedAt: String
+    public let lastError: Refusal?
+    public let needsRestart: [String]
+  }
+
   public let version: String
   public let requests: Int
   public let hits: Int
@@ -85,6 +96,7 @@ public struct ProxyStatistics: Decodable, Sendable {
   public let origin: Origin
   public let store: Store
   public let connections: Connections
+  public let config: Config
   public let routes: [String: Route]
 
   public var counts: Counts {

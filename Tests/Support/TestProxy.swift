@@ -17,35 +17,80 @@ public final class TestProxy {
   /// nil while it is stopped: the store's folder is free once the last reference is gone.
   public private(set) var server: Server?
   private let folder: TemporaryFolder
+  private let log: Log
+  /// Whether a change of the file is noticed without an order.
+  private let watchesFile: Bool
   private var admin: ClientConnection?
 
   /// `policies`: the text of a policies.json in which `{ORIGIN}` stands for the origin's authority.
   /// What it says of listeners and of the store's folder does not count.
   public init(
-    policies: String, origin: ScriptedOrigin, folder: TemporaryFolder? = nil, log: Log = .silent
+    policies: String, origin: ScriptedOrigin, folder: TemporaryFolder? = nil,
+    watchesFile: Bool = false, log: Log = .silent
   ) throws {
     _ = ignoringBrokenPipes
     self.folder = try folder ?? TemporaryFolder()
-    configuration = try TestProxy.configuration(policies, origin, self.folder)
-    server = try Server.start(configuration, clock: clock, log: log)
+    self.log = log
+    self.watchesFile = watchesFile
+    try TestProxy.write(policies, origin, self.folder)
+    configuration = try TestProxy.configuration(self.folder)
+    server = try start()
   }
 
-  static func configuration(
+  private func start() throws -> Server {
+    let folder = self.folder
+    let path = watchesFile ? folder.path + "/policies.json" : nil
+    let source = Reloader.Source(path: path) { TestProxy.load(folder) }
+    return try Server.start(configuration, source: source, clock: clock, log: log)
+  }
+
+  private static func write(
     _ policies: String, _ origin: ScriptedOrigin, _ folder: TemporaryFolder
-  ) throws -> Configuration {
+  ) throws {
     let text = policies.replacingOccurrences(
       of: "{ORIGIN}", with: "127.0.0.1:\(origin.port)")
-    switch ConfigurationLoader.load(text: text, file: "policies.json", environment: [:]) {
+    try text.write(toFile: folder.path + "/policies.json", atomically: true, encoding: .utf8)
+  }
+
+  private static func load(_ folder: TemporaryFolder) -> ConfigurationLoader.LoadResult {
+    let result = ConfigurationLoader.load(
+      path: folder.path + "/policies.json", environment: [:])
+    guard case .loaded(var configuration, let warnings) = result else { return result }
+    let anyPort = Configuration.ListenAddress(host: "127.0.0.1", port: 0)
+    configuration.listen = [anyPort]
+    configuration.admin.listen = [anyPort]
+    configuration.store.path = folder.path + "/store"
+    if configuration.loops == 0 { configuration.loops = 1 }
+    return .loaded(configuration, warnings: warnings)
+  }
+
+  private static func configuration(_ folder: TemporaryFolder) throws -> Configuration {
+    switch load(folder) {
     case .refused(let diagnostics):
       throw Refused(description: diagnostics.map(\.description).joined(separator: "\n"))
-    case .loaded(var configuration, _):
-      let anyPort = Configuration.ListenAddress(host: "127.0.0.1", port: 0)
-      configuration.listen = [anyPort]
-      configuration.admin.listen = [anyPort]
-      configuration.store.path = folder.path + "/store"
-      if configuration.loops == 0 { configuration.loops = 1 }
-      return configuration
+    case .loaded(let configuration, _): return configuration
     }
+  }
+
+  // MARK: The configuration
+
+  /// Puts new text into the file, and has it read anew where `POST /reload` is not left out: the
+  /// answer to that. It also waits until every loop uses what was read.
+  @discardableResult
+  public func rewrite(
+    policies: String, origin: ScriptedOrigin, reloading: Bool = true
+  ) throws -> Answer? {
+    try TestProxy.write(policies, origin, folder)
+    return reloading ? try administer("POST", "/reload") : nil
+  }
+
+  /// One request to the admin listener.
+  public func administer(_ method: String, _ path: String, _ fields: [String] = []) throws -> Answer
+  {
+    let connection = try ClientConnection(port: server!.adminAddresses[0].port)
+    defer { connection.close() }
+    connection.send(method, path, fields)
+    return try connection.readAnswer()
   }
 
   public var storePath: String { configuration.store.path }
@@ -122,9 +167,10 @@ public final class TestProxy {
   public func restart(policies: String? = nil, origin: ScriptedOrigin? = nil) throws {
     stop()
     if let policies, let origin {
-      configuration = try TestProxy.configuration(policies, origin, folder)
+      try TestProxy.write(policies, origin, folder)
+      configuration = try TestProxy.configuration(folder)
     }
-    server = try Server.start(configuration, clock: clock, log: .silent)
+    server = try start()
   }
 
   /// Drains. The store stays until this object goes.

@@ -23,11 +23,11 @@ public final class CurlClient: RemoteDataSource {
   }
 
   let loop: EventLoop
-  let endpoints: [OriginEndpoint]
   public private(set) var counters = Counters()
 
   private let multi: UnsafeMutableRawPointer
-  private var pools: [[CurlHandle]]
+  /// Handles that wait for their next transfer, of the endpoints in use.
+  private var pools: [ObjectIdentifier: [CurlHandle]] = [:]
   private var running: [CurlTransfer] = []
   private var deferred: [() -> Void] = []
   private var depth = 0
@@ -43,15 +43,11 @@ public final class CurlClient: RemoteDataSource {
     loop: EventLoop, endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int
   ) {
     self.loop = loop
-    self.endpoints = endpoints
-    pools = Array(repeating: [], count: endpoints.count)
     multi = curl_multi_init()!
     curlTimer = .allocate(capacity: 1)
     uv_timer_init(loop.handle, curlTimer)
     let this = Unmanaged.passUnretained(self).toOpaque()
     curlTimer.pointee.data = this
-    larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleConnectionsMax)
-    larder_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsMax)
     larder_curl_multi_set_socket_callback(multi) { easy, descriptor, what, client, _ in
       CurlClient.of(client).libcurlWants(what, on: descriptor, for: easy)
       return 0
@@ -62,6 +58,21 @@ public final class CurlClient: RemoteDataSource {
       return 0
     }
     larder_curl_multi_set_pointer(multi, CURLMOPT_TIMERDATA, this)
+    use(
+      endpoints: endpoints, connectionsMax: connectionsMax, idleConnectionsMax: idleConnectionsMax)
+  }
+
+  /// Sets what requests from now on go to, and the limits. Transfers that run to an endpoint which
+  /// is no longer among these end as they began; connections are kept.
+  public func use(endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int) {
+    larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleConnectionsMax)
+    larder_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsMax)
+    let before = pools
+    pools = [:]
+    for endpoint in endpoints {
+      let identity = ObjectIdentifier(endpoint)
+      pools[identity] = before[identity] ?? []
+    }
   }
 
   /// Sets libcurl up; once a process, before any client is made and while there is one thread.
@@ -86,7 +97,7 @@ public final class CurlClient: RemoteDataSource {
   private func attempt(_ transfer: CurlTransfer) {
     guard !transfer.isCancelled else { return }
     if !transfer.metDeadConnection { counters.requests += 1 }
-    guard !isClosed, let handle = takeHandle(transfer.request.endpointIndex) else {
+    guard !isClosed, let handle = takeHandle(transfer.request.endpoint) else {
       counters.failures += 1
       transfer.finish(.unreachable("the proxy is stopping"))
       return
@@ -99,9 +110,8 @@ public final class CurlClient: RemoteDataSource {
     }
   }
 
-  private func takeHandle(_ index: Int) -> CurlHandle? {
-    pools[index].popLast()
-      ?? CurlHandle(endpoint: endpoints[index], endpointIndex: index, client: self)
+  private func takeHandle(_ endpoint: OriginEndpoint) -> CurlHandle? {
+    pools[ObjectIdentifier(endpoint)]?.popLast() ?? CurlHandle(endpoint: endpoint, client: self)
   }
 
   private func release(_ transfer: CurlTransfer) {
@@ -114,8 +124,9 @@ public final class CurlClient: RemoteDataSource {
     }
     curl_multi_remove_handle(multi, handle.easy)
     handle.transfer = nil
-    if pools[handle.endpointIndex].count < CurlClient.pooledHandlesMax {
-      pools[handle.endpointIndex].append(handle)
+    let identity = ObjectIdentifier(handle.endpoint)
+    if let count = pools[identity]?.count, count < CurlClient.pooledHandlesMax {
+      pools[identity]?.append(handle)
     }
   }
 
@@ -165,7 +176,7 @@ public final class CurlClient: RemoteDataSource {
       entered { release(transfer) }
       transfer.finish(.unreachable("the proxy is stopping"))
     }
-    pools = pools.map { _ in [] }
+    pools = [:]
     curl_multi_cleanup(multi)
     for watcher in watchers.values { watcher.close() }
     watchers = [:]

@@ -7,17 +7,17 @@ internal import CachePolicy
 /// Owned by `CurlClient`'s pools and touched on its loop alone.
 final class CurlHandle {
   let easy: UnsafeMutableRawPointer
-  let endpointIndex: Int
+  let endpoint: OriginEndpoint
   /// The transfer it carries now; libcurl's callbacks come through here.
   unowned(unsafe) var transfer: CurlTransfer?
   private var isPlainGet = true
   private var targetBuffer: [CChar] = []
 
   /// nil when libcurl is out of memory.
-  init?(endpoint: OriginEndpoint, endpointIndex: Int, client: CurlClient) {
+  init?(endpoint: OriginEndpoint, client: CurlClient) {
     guard let made = curl_easy_init() else { return nil }
     easy = made
-    self.endpointIndex = endpointIndex
+    self.endpoint = endpoint
     configure(endpoint, client)
   }
 

@@ -32,7 +32,7 @@ final class CurlTransfer: OriginTransfer {
     self.request = request
     self.client = client
     self.receiver = receiver
-    let endpoint = client.endpoints[request.endpointIndex]
+    let endpoint = request.endpoint
     firstByteTimeoutMilliseconds = UInt64(endpoint.firstByteTimeoutMilliseconds)
     stallTimeoutMilliseconds = UInt64(endpoint.stallTimeoutMilliseconds)
     retriesMax = endpoint.retriesMax
@@ -124,7 +124,7 @@ final class CurlTransfer: OriginTransfer {
 
   /// HTTP/2 comes by ALPN alone: in clear text a status line that says so is no proof of it.
   var isMultiplexed: Bool {
-    head.isHTTP2OrLater && client.endpoints[request.endpointIndex].url.hasPrefix("https:")
+    head.isHTTP2OrLater && request.endpoint.url.hasPrefix("https:")
   }
 
   private func madeProgress() {

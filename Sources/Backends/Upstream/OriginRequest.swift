@@ -5,8 +5,7 @@ public import CachePolicy
 ///
 /// Fields are handed over line by line and become one item of libcurl's list.
 public final class OriginRequest {
-  /// Which of the client's endpoints it goes to.
-  public let endpointIndex: Int
+  public let endpoint: OriginEndpoint
   public let method: Method
   /// The method's token as the client sent it.
   public let methodToken: [UInt8]
@@ -20,10 +19,10 @@ public final class OriginRequest {
   private(set) var list: UnsafeMutablePointer<curl_slist>?
 
   public init(
-    endpointIndex: Int, method: Method, methodToken: [UInt8], target: [UInt8],
+    endpoint: OriginEndpoint, method: Method, methodToken: [UInt8], target: [UInt8],
     body: (source: any OriginBodySource, length: Int64?)? = nil
   ) {
-    self.endpointIndex = endpointIndex
+    self.endpoint = endpoint
     self.method = method
     self.methodToken = methodToken
     self.target = target

@@ -7,21 +7,30 @@ internal import CachePolicy
   internal import Foundation
 #endif
 
-/// Serves the admin listener: `/stats` and `/healthz`. Everything else is 404 with the list of what
-/// there is.
+/// Serves the admin listener. A path that is not there is 404 with the list of what there is.
 final class AdminHandler: RequestHandler {
   private unowned let server: Server
   private let worker: Worker
-  private let tokenField: [UInt8]?
 
   init(server: Server, worker: Worker) {
     self.server = server
     self.worker = worker
-    let token = server.configuration.admin.token.flatMap { $0.isEmpty ? nil : $0 }
-    tokenField = token.map { Array("Bearer \($0)".utf8) }
   }
 
-  private static let paths = ["/stats", "/healthz"]
+  /// What there is: one row a path.
+  private struct Resource: Sendable {
+    let path: String
+    let method: Method
+    /// Answers without the token: whoever watches the process must not need it.
+    var isOpen = false
+    let answer: @Sendable (AdminHandler, AdminExchange) -> Void
+  }
+
+  private static let resources = [
+    Resource(path: "/healthz", method: .get, isOpen: true) { $0.answerHealth($1) },
+    Resource(path: "/stats", method: .get) { $0.answerStats($1) },
+    Resource(path: "/reload", method: .post) { $0.answerReload($1) },
+  ]
 
   func requestWasRefused(_ refusal: RequestRefusal) {}
   func ownAnswerWasWritten(byteCount: Int) {}
@@ -29,52 +38,36 @@ final class AdminHandler: RequestHandler {
   func handleRequest(on connection: Connection) {
     let head = worker.head
     let path = String(decoding: head.path, as: UTF8.self)
-    guard AdminHandler.paths.contains(path) else {
+    guard let resource = AdminHandler.resources.first(where: { $0.path == path }) else {
+      let paths = AdminHandler.resources.map(\.path).joined(separator: ", ")
       connection.respond(
-        Problem(
-          status: 404,
-          detail:
-            "there is no \(path) here; there is: \(AdminHandler.paths.joined(separator: ", "))"
-        ))
+        Problem(status: 404, detail: "there is no \(path) here; there is: \(paths)"))
       return
     }
-    guard head.method == .get || head.method == .head else {
+    guard head.method == resource.method || head.method == .head && resource.method == .get else {
+      let allowed = resource.method == .get ? "GET, HEAD" : "POST"
       connection.respond(
-        Problem(
-          status: 405, detail: "\(path) is read with GET", fields: [("Allow", "GET, HEAD")]))
+        Problem(status: 405, detail: "\(path) takes \(allowed)", fields: [("Allow", allowed)]))
       return
     }
-    if path == "/healthz" {
-      respondHealth(connection)
-    } else if isAllowed(head) {
-      respondStats(connection)
-    } else {
-      connection.respond(
-        Problem(
-          status: 401, detail: "the admin token is missing or wrong",
-          fields: [("WWW-Authenticate", "Bearer")]))
+    let token = server.configuration.admin.token
+    if !resource.isOpen, let refusal = AdminGuard.refusal(of: head, token: token) {
+      connection.respond(refusal.problem)
+      return
     }
+    let exchange = AdminExchange(connection: connection, worker: worker)
+    connection.exchange = exchange
+    resource.answer(self, exchange)
   }
 
-  /// Compares in a time that does not depend on where the difference is.
-  private func isAllowed(_ head: RequestHead) -> Bool {
-    guard let tokenField else { return true }
-    let given = Array(head.fields.first(.authorization) ?? [])
-    guard given.count == tokenField.count else { return false }
-    return zip(given, tokenField).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
-  }
-
-  private func respondHealth(_ connection: Connection) {
+  private func answerHealth(_ exchange: AdminExchange) {
     let state = server.services.store.statistics().state
     var store = "ok"
     if case .degraded(let reason) = state { store = "degraded: \(reason)" }
-    let health = Health(status: "ok", store: store)
-    respond(connection, health)
+    exchange.finish(Health(status: "ok", store: store))
   }
 
-  private func respondStats(_ connection: Connection) {
-    let exchange = StatsExchange(connection: connection, worker: worker)
-    connection.exchange = exchange
+  private func answerStats(_ exchange: AdminExchange) {
     let server = self.server
     server.collectCounts { counters, origin in
       let stats = Stats(server: server, counters: counters, origin: origin)
@@ -82,13 +75,19 @@ final class AdminHandler: RequestHandler {
     }
   }
 
-  private func respond(_ connection: Connection, _ value: some Encodable) {
-    StatsExchange(connection: connection, worker: worker).finish(value)
+  private func answerReload(_ exchange: AdminExchange) {
+    guard let reloader = server.reloader else {
+      exchange.finish(Problem(status: 409, detail: "there is no file to read anew"))
+      return
+    }
+    reloader.order(.admin) { outcome in
+      exchange.worker.loop.post { exchange.finish(outcome) }
+    }
   }
 }
 
-/// Waits for the other loops' counts.
-private final class StatsExchange: ConnectionExchange, @unchecked Sendable {
+/// A call of the admin listener that is answered later, or at once.
+final class AdminExchange: ConnectionExchange, @unchecked Sendable {
   // @unchecked Sendable: touched on its connection's loop alone; others carry the reference.
   private var connection: Connection?
   let worker: Worker
@@ -98,19 +97,47 @@ private final class StatsExchange: ConnectionExchange, @unchecked Sendable {
     self.worker = worker
   }
 
+  func finish(_ problem: Problem) {
+    take()?.respond(problem)
+  }
+
+  func finish(_ outcome: Reloader.Outcome) {
+    switch outcome {
+    case .applied(let status, let warnings):
+      finish(
+        Reloaded(
+          generation: status.generation, loadedAt: Stats.timestamp(status.loadedAtMilliseconds),
+          needsRestart: status.needsRestart, warnings: warnings))
+    case .refused(let errors):
+      finish(
+        Problem(
+          status: 422, detail: "the new configuration is refused, the old one stays in force",
+          errors: errors))
+    case .unchanged: finish(Problem(status: 409, detail: "the file reads as before"))
+    }
+  }
+
   func finish(_ value: some Encodable) {
-    guard let connection else { return }
-    self.connection = nil
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let body = try? encoder.encode(value) else {
       // Only a number that JSON does not have could fail, and ratios are never NaN.
-      connection.respond(Problem(status: 500, detail: "the answer could not be encoded"))
+      finish(Problem(status: 500, detail: "the answer could not be encoded"))
       return
     }
-    connection.respond(
-      status: 200, fields: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
-      body: Array(body) + [0x0A])
+    finish(contentType: "application/json", body: Array(body) + [0x0A])
+  }
+
+  func finish(contentType: String, body: [UInt8]) {
+    take()?.respond(
+      status: 200, fields: [("Content-Type", contentType), ("Cache-Control", "no-store")],
+      body: body)
+  }
+
+  /// The connection, once: nil where the client has gone.
+  private func take() -> Connection? {
+    defer { connection = nil }
+    return connection
   }
 
   func clientTookAll() {}
@@ -122,4 +149,11 @@ private final class StatsExchange: ConnectionExchange, @unchecked Sendable {
 private struct Health: Encodable {
   let status: String
   let store: String
+}
+
+private struct Reloaded: Encodable {
+  let generation: Int
+  let loadedAt: String
+  let needsRestart: [String]
+  let warnings: [String]
 }

@@ -28,6 +28,41 @@ struct Stats: Encodable {
     let notStored: [String: UInt64]
   }
 
+  /// The configuration in force, and what became of the last order to read it anew.
+  struct Config: Encodable {
+    struct Refusal: Encodable {
+      let at: String
+      let errors: [String]
+    }
+    let generation: Int
+    let loadedAt: String
+    /// null: the last order was carried out, or there was none.
+    let lastError: Refusal?
+    let needsRestart: [String]
+
+    init(_ server: Server) {
+      let status =
+        server.reloader?.status ?? .init(loadedAtMilliseconds: server.startedAtMilliseconds)
+      generation = status.generation
+      loadedAt = Stats.timestamp(status.loadedAtMilliseconds)
+      lastError = status.lastError.map {
+        Refusal(at: Stats.timestamp($0.atMilliseconds), errors: $0.errors)
+      }
+      needsRestart = status.needsRestart
+    }
+
+    private enum Keys: String, CodingKey { case generation, loadedAt, lastError, needsRestart }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      try container.encode(generation, forKey: .generation)
+      try container.encode(loadedAt, forKey: .loadedAt)
+      // Also where there is none: a reader finds the field either way.
+      try container.encode(lastError, forKey: .lastError)
+      try container.encode(needsRestart, forKey: .needsRestart)
+    }
+  }
+
   struct Connections: Encodable {
     let open: Int
     let accepted: UInt64
@@ -64,10 +99,12 @@ struct Stats: Encodable {
   let origin: Origin
   let store: Store
   let connections: Connections
+  let config: Config
   let routes: [String: Route]
 
   init(server: Server, counters: Counters, origin: CurlClient.Counters) {
     let services = server.services
+    let policies = server.policies
     let total = counters.total
     let stored = services.store.statistics()
     version = VersionCommand.version
@@ -92,7 +129,8 @@ struct Stats: Encodable {
       open: server.gate.open.load(ordering: .relaxed),
       accepted: server.gate.accepted.load(ordering: .relaxed),
       refused: server.gate.refused.load(ordering: .relaxed))
-    routes = Stats.routes(services, counters, stored)
+    routes = Stats.routes(policies, counters, stored)
+    config = Config(server)
   }
 
   private static func store(_ stored: StoreStatistics, _ counters: Counters) -> Store {
@@ -110,22 +148,24 @@ struct Stats: Encodable {
   }
 
   private static func routes(
-    _ services: Services, _ counters: Counters, _ stored: StoreStatistics
+    _ policies: PolicySet, _ counters: Counters, _ stored: StoreStatistics
   ) -> [String: Route] {
     var result: [String: Route] = [:]
-    var contexts: [RouteContext?] = services.routes
-    contexts.append(services.defaultRoute)
-    for (index, name) in services.countedNames.enumerated() {
-      let counts = counters.routes[index]
-      let context = index < contexts.count ? contexts[index] : nil
-      // The catch-alls show once they took something.
-      if context == nil || index >= services.routes.count, counts.requests == 0 { continue }
+    func add(_ name: String, _ counts: Counters.Route, _ context: RouteContext?) {
       result[name] = Route(
         strategy: context?.policy.strategy.name ?? "none", requests: counts.requests,
         hits: counts.hits, stale: counts.stale, misses: counts.misses, passes: counts.passes,
         errors: counts.errors, collapsed: counts.collapsed, hitRatio: counts.hitRatio,
         entries: context.flatMap { stored.entriesByRoute[$0.identifier] } ?? 0,
         bytesFromStore: counts.bytesFromStore, bytesFromOrigin: counts.bytesFromOrigin)
+    }
+    for route in policies.routes { add(route.name, counters[route.slot], route) }
+    // The catch-alls show once they took something.
+    for (name, slot, context) in [
+      (PolicySet.defaultName, CounterSlots.defaults, policies.defaultRoute),
+      (PolicySet.noneName, CounterSlots.none, nil),
+    ] where counters[slot].requests > 0 {
+      add(name, counters[slot], context)
     }
     return result
   }

@@ -34,6 +34,11 @@ public enum ConfigurationLoader {
     }
   }
 
+  /// What the file holds; nil where it cannot be read, which `load` tells about.
+  static func bytes(path: String) -> [UInt8]? {
+    try? read(path, bytesMax: Limits().configurationBytes)
+  }
+
   /// A relative path is taken from the folder of the file that names it: it means the same
   /// wherever the process is started.
   static func resolved(_ path: String, besides file: String) -> String {

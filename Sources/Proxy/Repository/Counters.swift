@@ -1,4 +1,5 @@
 internal import CachePolicy
+internal import Synchronization
 
 /// What one loop has counted. Each client answer counts exactly once, as hit, stale, miss, pass or
 /// error; sums over loops are made when somebody asks.
@@ -59,18 +60,51 @@ struct Counters: Sendable, Equatable {
     }
   }
 
-  /// By the route's index; then the defaults, then requests that nothing takes.
-  var routes: [Route]
+  /// By the slot that `CounterSlots` gave the route's name.
+  private(set) var routes: [Route] = []
   var bytesToClients: UInt64 = 0
   var notStored: [NotStoredReason: UInt64] = [:]
 
-  init(routeCount: Int) { routes = Array(repeating: Route(), count: routeCount) }
+  subscript(slot: Int) -> Route {
+    get { slot < routes.count ? routes[slot] : Route() }
+    _modify { yield &routes[slot] }
+  }
+
+  /// Makes room for the slots below a number; what has been counted stays.
+  mutating func reserve(slots count: Int) {
+    while routes.count < count { routes.append(Route()) }
+  }
 
   mutating func add(_ other: Counters) {
-    for index in routes.indices { routes[index].add(other.routes[index]) }
+    reserve(slots: other.routes.count)
+    for (slot, counts) in other.routes.enumerated() { routes[slot].add(counts) }
     bytesToClients += other.bytesToClients
     notStored.merge(other.notStored, uniquingKeysWith: +)
   }
 
   var total: Route { routes.reduce(into: Route()) { $0.add($1) } }
+}
+
+/// Where each route's counts lie: a number that a name keeps as long as the process runs, so that
+/// counts go on over reloads, and exchanges of an earlier configuration count in the right place.
+final class CounterSlots: Sendable {
+  /// Requests that nothing takes, `(none)`.
+  static let none = 0
+  /// Those that `defaults` take, `(default)`.
+  static let defaults = 1
+
+  private let names = Mutex<[String: Int]>([:])
+
+  /// The slot of a route's name; a new one where the name is new.
+  func slot(of name: String) -> Int {
+    names.withLock { names in
+      if let known = names[name] { return known }
+      let slot = names.count + 2
+      names[name] = slot
+      return slot
+    }
+  }
+
+  /// One more than the largest slot.
+  var count: Int { names.withLock { $0.count + 2 } }
 }

@@ -18,6 +18,7 @@ final class FillTable: Sendable {
   }
 
   private struct State {
+    var limits: Limits
     /// Those that may be joined, by the key that joiners look for.
     var fills: [StoreKey: Fill] = [:]
     /// All that may land, joined or not, by the key they land under.
@@ -26,10 +27,12 @@ final class FillTable: Sendable {
     var unshareable: [StoreKey: Int64] = [:]
   }
 
-  private let limits: Limits
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
-  init(limits: Limits) { self.limits = limits }
+  init(limits: Limits) { state = Mutex(State(limits: limits)) }
+
+  /// Limits that hold from now on.
+  func use(_ limits: Limits) { state.withLock { $0.limits = limits } }
 
   /// Joins the key's fill, or enters the one that `make` gives.
   /// `isAuthorized`: the request carries Authorization.
@@ -44,7 +47,7 @@ final class FillTable: Sendable {
         if until > now { return (.alone, nil) }
         state.unshareable[key] = nil
       }
-      guard state.fills.count < limits.fills else { return (.alone, nil) }
+      guard state.fills.count < state.limits.fills else { return (.alone, nil) }
       let fill = make()
       state.fills[key] = fill
       state.landing[fill.plan.storeKey, default: []].append(fill)
@@ -105,11 +108,12 @@ final class FillTable: Sendable {
   ) {
     let key = reason == .authorization ? FillTable.authorized(key) : key
     state.withLock { state in
-      if state.unshareable.count >= limits.hitForPassEntries {
+      let entriesMax = state.limits.hitForPassEntries
+      if state.unshareable.count >= entriesMax {
         state.unshareable = state.unshareable.filter { $0.value > now }
-        if state.unshareable.count >= limits.hitForPassEntries { state.unshareable = [:] }
+        if state.unshareable.count >= entriesMax { state.unshareable = [:] }
       }
-      state.unshareable[key] = now + limits.hitForPassMilliseconds
+      state.unshareable[key] = now + state.limits.hitForPassMilliseconds
     }
   }
 

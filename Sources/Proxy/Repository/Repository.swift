@@ -14,18 +14,30 @@ final class Repository: RequestHandler, @unchecked Sendable {
   let services: Services
   let remote: any RemoteDataSource
   let reader: StoreReader
-  private(set) var counters: Counters
+  private(set) var counters = Counters()
+  /// What holds for requests from now on.
+  private var policies: PolicySet
   private var keyBuffer: [UInt8] = []
   private var pathBuffer: [UInt8] = []
 
-  init(worker: Worker, services: Services, remote: any RemoteDataSource, reader: StoreReader) {
+  init(
+    worker: Worker, services: Services, policies: PolicySet, remote: any RemoteDataSource,
+    reader: StoreReader
+  ) {
     self.worker = worker
     self.services = services
     self.remote = remote
     self.reader = reader
-    counters = Counters(routeCount: services.countedNames.count)
+    self.policies = policies
+    counters.reserve(slots: services.counterSlots.count)
     keyBuffer.reserveCapacity(1024)
     pathBuffer.reserveCapacity(1024)
+  }
+
+  /// Swaps the policies: requests from now on are served by these.
+  func use(_ policies: PolicySet) {
+    self.policies = policies
+    counters.reserve(slots: services.counterSlots.count)
   }
 
   // MARK: A request
@@ -42,7 +54,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     default: break
     }
     if worker.head.isAsterisk {
-      counters.routes[services.noRouteIndex].count(.pass)
+      counters[CounterSlots.none].count(.pass)
       connection.respond(
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
@@ -59,7 +71,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   }
 
   func requestWasRefused(_ refusal: RequestRefusal) {
-    counters.routes[services.noRouteIndex].count(.error)
+    counters[CounterSlots.none].count(.error)
   }
 
   func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
@@ -81,10 +93,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
     let method = worker.head.methodToken
     let authority = worker.head.authority
     let path = pathBuffer
-    let found = services.routeTable.match(
+    let found = policies.routeTable.match(
       method: method.span, host: authority.span, path: path.span)
-    if let found { return services.routes[found] }
-    return services.defaultRoute
+    if let found { return policies.routes[found] }
+    return policies.defaultRoute
   }
 
   private func serve(_ connection: Connection, _ route: RouteContext) {
@@ -278,7 +290,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       Validation.makeConditional(&fields, stored: validators)
     }
     let request = OriginRequest(
-      endpointIndex: source.route.upstreamIndex, method: source.head.method,
+      endpoint: source.route.endpoint, method: source.head.method,
       methodToken: Array(source.head.methodToken),
       target: OriginRequestBuilder.target(
         basePath: source.route.basePath, path: source.path, query: source.head.query),
@@ -398,22 +410,22 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: Counting
 
   func count(_ kind: Counters.Kind, route: RouteContext?, isCollapsed: Bool = false) {
-    let index = route?.index ?? services.noRouteIndex
-    counters.routes[index].count(kind)
-    if isCollapsed { counters.routes[index].collapsed += 1 }
+    let slot = route?.slot ?? CounterSlots.none
+    counters[slot].count(kind)
+    if isCollapsed { counters[slot].collapsed += 1 }
   }
 
   /// One of the answers counted was another's fill.
-  func countCollapsed(_ route: RouteContext) { counters.routes[route.index].collapsed += 1 }
+  func countCollapsed(_ route: RouteContext) { counters[route.slot].collapsed += 1 }
 
   func count(bytesToClient count: Int) { counters.bytesToClients += UInt64(count) }
 
   func count(bytesFromStore count: Int, route: RouteContext) {
-    counters.routes[route.index].bytesFromStore += UInt64(count)
+    counters[route.slot].bytesFromStore += UInt64(count)
   }
 
   func count(bytesFromOrigin count: Int, route: RouteContext) {
-    counters.routes[route.index].bytesFromOrigin += UInt64(count)
+    counters[route.slot].bytesFromOrigin += UInt64(count)
   }
 
   func countNotStored(_ reason: NotStoredReason) {
@@ -422,7 +434,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// Answers with an error of our own, before any route.
   private func respond(_ connection: Connection, _ problem: Problem) {
-    counters.routes[services.noRouteIndex].count(.error)
+    counters[CounterSlots.none].count(.error)
     connection.respond(problem, cacheStatus: "larder; detail=\(problem.status)")
   }
 }

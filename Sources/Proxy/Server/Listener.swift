@@ -109,16 +109,16 @@ private struct HandlerReference: @unchecked Sendable {
 
 /// Counts the process's client connections and holds their number to its limit.
 final class ConnectionGate: Sendable {
-  let connectionsMax: Int
+  let connectionsMax: Atomic<Int>
   let open = Atomic<Int>(0)
   let accepted = Atomic<UInt64>(0)
   let refused = Atomic<UInt64>(0)
   let acceptFailures = Atomic<UInt64>(0)
 
-  init(connectionsMax: Int) { self.connectionsMax = connectionsMax }
+  init(connectionsMax: Int) { self.connectionsMax = Atomic(connectionsMax) }
 
   func enter() -> Bool {
-    guard open.load(ordering: .relaxed) < connectionsMax else {
+    guard open.load(ordering: .relaxed) < connectionsMax.load(ordering: .relaxed) else {
       refused.add(1, ordering: .relaxed)
       return false
     }

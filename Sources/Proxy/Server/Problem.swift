@@ -7,6 +7,8 @@ struct Problem {
   let detail: String
   /// Fields beside Content-Type, such as Allow or Retry-After.
   var fields: [(name: String, value: String)] = []
+  /// Several things that are wrong, one sentence each: the member `errors` of the report.
+  var errors: [String] = []
 
   /// What goes with 405 on the public listener (RFC 9110 §15.5.6).
   static let allowedMethods = (
@@ -17,9 +19,13 @@ struct Problem {
   /// to keep.
   var body: [UInt8] {
     let title = StatusText.reason(status)
-    return Array(
-      "{\"title\":\"\(title)\",\"status\":\(status),\"detail\":\"\(Problem.escaped(detail))\"}\n"
-        .utf8)
+    var text = "{\"title\":\"\(title)\",\"status\":\(status)"
+    text += ",\"detail\":\"\(Problem.escaped(detail))\""
+    if !errors.isEmpty {
+      text += ",\"errors\":["
+      text += errors.map { "\"\(Problem.escaped($0))\"" }.joined(separator: ",") + "]"
+    }
+    return Array((text + "}\n").utf8)
   }
 
   private static func escaped(_ text: String) -> String {

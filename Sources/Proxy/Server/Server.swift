@@ -12,7 +12,6 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
 /// `start` either brings everything up or throws and leaves nothing behind. `drain` ends it in
 /// order: no new connections, running exchanges finish, the store is closed.
 public final class Server: Sendable {
-  public let configuration: Configuration
   /// Addresses really bound, in the order of the configuration.
   public let publicAddresses: [Configuration.ListenAddress]
   public let adminAddresses: [Configuration.ListenAddress]
@@ -24,6 +23,10 @@ public final class Server: Sendable {
   /// Of the admin listeners: the counts can be read also when the public limit is reached.
   private let adminGate: ConnectionGate
   let startedAtMilliseconds: Int64
+  /// What requests are served by from now on.
+  private let current: Mutex<PolicySet>
+  /// nil: there is nothing to read anew.
+  let reloader: Reloader?
   private let parts: LoopParts
   private let hasStopped = Mutex(false)
 
@@ -36,9 +39,11 @@ public final class Server: Sendable {
     var admins: [AdminHandler] = []
   }
 
-  /// Opens the store, binds the addresses, and serves.
+  /// Opens the store, binds the addresses, and serves. `source`: where the configuration is read
+  /// anew from when that is ordered.
   public static func start(
-    _ configuration: Configuration, clock: Clock = Clock(), log: Log = .standardError
+    _ configuration: Configuration, source: Reloader.Source? = nil, clock: Clock = Clock(),
+    log: Log = .standardError
   ) throws(ServerError) -> Server {
     let publicSockets = try bind(configuration.listen)
     let adminSockets: [ListeningSocket]
@@ -62,8 +67,8 @@ public final class Server: Sendable {
     CurlClient.prepareProcess()
     do throws(StoreError) {
       return try Server(
-        configuration, store: store, chunkBytes: storeConfiguration.chunkBytes, publicSockets,
-        adminSockets, clock, log)
+        configuration, source, store: store, chunkBytes: storeConfiguration.chunkBytes,
+        publicSockets, adminSockets, clock, log)
     } catch {
       for socket in publicSockets + adminSockets { socket.closeSocket() }
       store.close()
@@ -87,13 +92,15 @@ public final class Server: Sendable {
   }
 
   private init(
-    _ configuration: Configuration, store: LMDBStore, chunkBytes: Int,
+    _ configuration: Configuration, _ source: Reloader.Source?, store: LMDBStore, chunkBytes: Int,
     _ publicSockets: [ListeningSocket], _ adminSockets: [ListeningSocket], _ clock: Clock,
     _ log: Log
   ) throws(StoreError) {
-    self.configuration = configuration
     services = Services(
-      configuration: configuration, store: store, chunkBytes: chunkBytes, clock: clock, log: log)
+      store: store, chunkBytes: chunkBytes, limits: configuration.limits, clock: clock, log: log)
+    let policies = PolicySet(
+      configuration, generation: 1, slots: services.counterSlots, previous: nil)
+    current = Mutex(policies)
     gate = ConnectionGate(connectionsMax: configuration.limits.connections)
     adminGate = ConnectionGate(connectionsMax: configuration.limits.adminConnections)
     startedAtMilliseconds = clock.nowMilliseconds
@@ -104,32 +111,31 @@ public final class Server: Sendable {
       Worker(index: $0, limits: configuration.limits, clock: clock)
     }
     parts = LoopParts()
-    let endpoints = configuration.upstreams.map(Server.endpoint)
     for worker in workers {
       let client = CurlClient(
-        loop: worker.loop, endpoints: endpoints,
+        loop: worker.loop, endpoints: policies.endpoints,
         connectionsMax: configuration.limits.upstreamConnections,
         idleConnectionsMax: configuration.limits.upstreamIdleConnections)
       let reader = try store.makeReader()
       parts.clients.append(client)
       parts.repositories.append(
-        Repository(worker: worker, services: services, remote: client, reader: reader))
+        Repository(
+          worker: worker, services: services, policies: policies, remote: client, reader: reader))
       worker.onTick { client.tick() }
       worker.onClose { client.close() }
     }
+    let applying = ApplyingServer()
+    reloader = source.map { source in
+      Reloader(source: source, started: configuration, clock: clock, log: log) {
+        applying.server?.use($0, generation: $1, then: $2)
+      }
+    }
+    applying.server = self
     parts.admins = workers.map { AdminHandler(server: self, worker: $0) }
     listen(publicSockets, parts.repositories, gate)
     listen(adminSockets, parts.admins, adminGate)
+    watchFile()
     for worker in workers { worker.start() }
-  }
-
-  private static func endpoint(_ upstream: Upstream) -> OriginEndpoint {
-    OriginEndpoint(
-      url: "\(upstream.scheme.rawValue)://\(upstream.authority)",
-      connectTimeoutMilliseconds: upstream.connectTimeoutMilliseconds,
-      firstByteTimeoutMilliseconds: upstream.firstByteTimeoutMilliseconds,
-      stallTimeoutMilliseconds: upstream.totalTimeoutMilliseconds,
-      retriesMax: upstream.retries, proxy: upstream.proxy)
   }
 
   private func listen(
@@ -143,13 +149,71 @@ public final class Server: Sendable {
     }
   }
 
+  // MARK: The configuration
+
+  var policies: PolicySet { current.withLock { $0 } }
+  /// The configuration in force.
+  public var configuration: Configuration { policies.configuration }
+
+  /// Has the configuration read anew and put into force; without a source nothing happens.
+  public func reload() { reloader?.order(.signal) }
+
+  /// Swaps policies and limits on every loop, between two of its requests; `finished` is called on
+  /// one of them once all have. Store, connections and counts stay. What the process was started
+  /// with and cannot change (addresses, the store's folder, the number of loops) is left as it is.
+  private func use(
+    _ configuration: Configuration, generation: Int, then finished: @escaping @Sendable () -> Void
+  ) {
+    let policies = PolicySet(
+      configuration, generation: generation, slots: services.counterSlots,
+      previous: self.policies)
+    let limits = configuration.limits
+    current.withLock { $0 = policies }
+    services.fillTable.use(limits)
+    gate.connectionsMax.store(limits.connections, ordering: .relaxed)
+    adminGate.connectionsMax.store(limits.adminConnections, ordering: .relaxed)
+    let remaining = CountDown(workers.count)
+    let parts = self.parts
+    for (index, worker) in workers.enumerated() {
+      worker.loop.post {
+        worker.limits = limits
+        parts.repositories[index].use(policies)
+        parts.clients[index].use(
+          endpoints: policies.endpoints, connectionsMax: limits.upstreamConnections,
+          idleConnectionsMax: limits.upstreamIdleConnections)
+        if remaining.next() == 0 { finished() }
+      }
+    }
+  }
+
+  /// The reloader's way back to the server, which owns it.
+  private final class ApplyingServer: @unchecked Sendable {
+    // @unchecked Sendable: set once, before anything is ordered.
+    weak var server: Server?
+  }
+
+  private final class CountDown: Sendable {
+    private let value: Atomic<Int>
+    init(_ value: Int) { self.value = Atomic(value) }
+    func next() -> Int { value.subtract(1, ordering: .acquiringAndReleasing).newValue }
+  }
+
+  private func watchFile() {
+    guard let reloader, let path = reloader.source.path else { return }
+    let loop = workers[0].loop
+    let changes = FileChanges(path: path, loop: loop) { reloader.order(.file) }
+    workers[0].onClose { changes.close() }
+    // What changed between the first reading and the watch.
+    reloader.order(.file)
+  }
+
   // MARK: Counts
 
   /// Adds up what every loop has counted, and calls back on one of them.
   func collectCounts(_ finished: @escaping @Sendable (Counters, CurlClient.Counters) -> Void) {
     let count = workers.count
     let parts = self.parts
-    let sum = Mutex((Counters(routeCount: services.countedNames.count), CurlClient.Counters(), 0))
+    let sum = Mutex((Counters(), CurlClient.Counters(), 0))
     let box = CountBox(sum: sum)
     for index in 0..<count {
       workers[index].loop.post {

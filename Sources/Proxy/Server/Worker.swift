@@ -14,7 +14,8 @@ final class Worker: @unchecked Sendable {
 
   let index: Int
   let loop = EventLoop()
-  let limits: Limits
+  /// Those of the configuration in force; a reload changes them.
+  var limits: Limits
   let clock: Clock
   /// How many connections this loop serves; read by the accepting loop to find the least busy.
   let connectionCount = Atomic<Int>(0)

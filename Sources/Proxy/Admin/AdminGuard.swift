@@ -1,0 +1,74 @@
+internal import CachePolicy
+
+/// Whether a call of the admin listener may be carried out: the token, and for calls that change
+/// something also that no web page sent it.
+///
+/// A browser on the operator's machine reaches the admin listener, and sends a form or a plain POST
+/// there for any page that asks it to, without asking back. So what changes something is refused
+/// with a form's content types (which are all that a page may send unasked) and with an `Origin`
+/// that is not an address of this machine: a name could be the page's own, made to lead here.
+enum AdminGuard {
+  enum Refusal: Equatable {
+    case token
+    case origin(String)
+    case contentType(String)
+
+    var problem: Problem {
+      switch self {
+      case .token:
+        Problem(
+          status: 401, detail: "the admin token is missing or wrong",
+          fields: [("WWW-Authenticate", "Bearer")])
+      case .origin(let text):
+        Problem(status: 403, detail: "calls from web pages are refused; this one is from \(text)")
+      case .contentType(let text):
+        Problem(
+          status: 415,
+          detail: "a form's content type (\(text)) is refused; send no body, or application/json")
+      }
+    }
+  }
+
+  /// nil: it may.
+  static func refusal(of head: RequestHead, token: String?) -> Refusal? {
+    if let token, !holds(token, head) { return .token }
+    if head.method.isSafe { return nil }
+    for line in head.fields.lines {
+      let name = String(decoding: head.fields.bytes[line.name], as: UTF8.self).lowercased()
+      let value = String(decoding: head.fields.bytes[line.value], as: UTF8.self)
+      switch name {
+      case "origin" where !isOwn(value): return .origin(value)
+      case "sec-fetch-site" where value != "same-origin" && value != "none": return .origin(value)
+      case "content-type" where isForm(value): return .contentType(value)
+      default: continue
+      }
+    }
+    return nil
+  }
+
+  /// Compares in a time that does not depend on where the difference is.
+  private static func holds(_ token: String, _ head: RequestHead) -> Bool {
+    let expected = Array("Bearer \(token)".utf8)
+    let given = Array(head.fields.first(.authorization) ?? [])
+    guard given.count == expected.count else { return false }
+    return zip(given, expected).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+
+  /// `http://127.0.0.1:8081`, `http://[::1]:8081`, `http://localhost:8081`.
+  private static func isOwn(_ origin: String) -> Bool {
+    guard origin.hasPrefix("http://") else { return false }
+    var host = origin.dropFirst(7)
+    if let bracket = host.lastIndex(of: "]") {
+      host = host[...bracket]
+    } else if let colon = host.lastIndex(of: ":") {
+      host = host[..<colon]
+    }
+    let name = host.lowercased()
+    return name == "localhost" || name == "127.0.0.1" || name == "[::1]"
+  }
+
+  private static func isForm(_ contentType: String) -> Bool {
+    let type = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+    return ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"].contains(type)
+  }
+}
