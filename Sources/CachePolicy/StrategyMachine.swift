@@ -224,7 +224,9 @@ public struct StrategyMachine: Sendable {
   }
 
   private func fetch(_ copy: CopyState?, reason: ForwardReason) -> Action {
-    let fillsTheStore = request.method == .get && !request.hasRange
+    // A part fills the store only where the route has the whole fetched for it.
+    let fillsTheStore =
+      request.method == .get && (!request.hasRange || policy.range == .fetchWhole)
     return .fetch(
       Fetch(
         isShared: fillsTheStore,

@@ -44,7 +44,10 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   /// Of the answer that broke off, where it had begun.
   private var brokenStatus: UInt16?
   var framing = BodyFraming.none
+  /// Of the fill's body: what has been sent on so far.
   var offset = 0
+  /// Where the part ends that the client asked for; nil: at the body's end.
+  var partEnd: Int?
   lazy var requestBody = RequestBodyBuffer(exchange: self)
 
   init(
@@ -391,7 +394,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       writeNotModified(head)
       return
     }
-    encodeHead(head, knownLength: whole)
+    switch requestedPart(head, knownLength: whole) {
+    case .whole: encodeHead(head, knownLength: whole)
+    case .part(let part, let length): encodePartialHead(head, part, of: length)
+    case .unsatisfiable(let length):
+      writeUnsatisfiable(head, length)
+      return
+    }
     pump(afterHead: true)
   }
 

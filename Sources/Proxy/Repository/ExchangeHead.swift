@@ -46,6 +46,66 @@ extension Exchange {
     appendForwardFields(head, to: output)
   }
 
+  enum RequestedPart {
+    case whole
+    case part(Range<Int>, of: Int)
+    case unsatisfiable(of: Int)
+  }
+
+  /// What of the fill's body the client asked for, where the whole was fetched for a request of a
+  /// part (`fetch-whole`). A body whose length is not known yet is sent whole: a server may ignore
+  /// Range (RFC 9110 §14.2).
+  func requestedPart(_ head: Fill.Head, knownLength: UInt64?) -> RequestedPart {
+    guard source.head.method == .get, head.status == 200, let fill,
+      source.head.fields.contains(.range), !fill.plan.request.contains(.range),
+      let length = (head.contentLength ?? knownLength).map({ Int(clamping: $0) }),
+      let value = source.head.fields.first(.range), let ranges = ByteRange.parse(value.span),
+      ranges.count == 1,
+      Validation.ifRangeHolds(
+        request: source.head.fields, stored: head.fields,
+        nowSeconds: worker.clock.nowMilliseconds / 1000)
+    else { return .whole }
+    guard let part = ranges[0].resolved(length: UInt64(length)) else {
+      return .unsatisfiable(of: length)
+    }
+    return .part(Int(part.lowerBound)..<Int(part.upperBound), of: length)
+  }
+
+  func encodePartialHead(_ head: Fill.Head, _ part: Range<Int>, of length: Int) {
+    offset = part.lowerBound
+    partEnd = part.upperBound
+    fill?.advance(self, to: offset)
+    framing = .length
+    let output = worker.output
+    output.removeAll()
+    output.append("HTTP/1.1 206 Partial Content\r\n")
+    head.encoded.withUnsafeBytes { output.append(StoredHead.withoutStatusLine($0)) }
+    if !isCollapsed { CopyServing.append(head.ownFields, to: output) }
+    output.append("Content-Range: ")
+    output.append(
+      ByteRange.contentRange(
+        UInt64(part.lowerBound)..<UInt64(part.upperBound), length: UInt64(length)))
+    output.append("\r\n")
+    appendLength(UInt64(part.count), to: output)
+    appendForwardFields(head, to: output)
+  }
+
+  /// The fill goes on without this client.
+  func writeUnsatisfiable(_ head: Fill.Head, _ length: Int) {
+    let output = worker.output
+    output.removeAll()
+    output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
+    output.append(ByteRange.contentRangeUnsatisfied(length: UInt64(length)))
+    output.append("\r\n")
+    appendLength(0, to: output)
+    appendForwardFields(head, to: output)
+    connection.writeAll(output.bytes)
+    repository.count(bytesToClient: output.count)
+    finish()
+    fill = nil
+    connection.endAnswer()
+  }
+
   private func appendLength(_ length: UInt64, to output: OutputBuffer) {
     output.append("Content-Length: ")
     output.append(decimal: length)

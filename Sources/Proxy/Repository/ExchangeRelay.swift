@@ -22,10 +22,15 @@ extension Exchange {
         complete()
         return
       }
+      if let partEnd, offset == partEnd {
+        complete()
+        return
+      }
       switch fill.read(at: offset, for: self, on: repository.worker) {
       case .bytes(let chunk, let range):
+        let wanted = withinPart(range)
         write(
-          UnsafeRawBufferPointer(rebasing: chunk.bytes(upTo: range.upperBound)[range]), headIsDue)
+          UnsafeRawBufferPointer(rebasing: chunk.bytes(upTo: wanted.upperBound)[wanted]), headIsDue)
       case .stored(let index, let from):
         guard writeStored(index, from, fill, headIsDue) else { return }
       case .wait:
@@ -55,8 +60,15 @@ extension Exchange {
       connection.abortAnswer(byReset: framing == .close)
       return false
     }
-    write(UnsafeRawBufferPointer(rebasing: chunk[from...]), headIsDue)
+    write(
+      UnsafeRawBufferPointer(rebasing: chunk[withinPart(from..<chunk.count)]), headIsDue)
     return true
+  }
+
+  /// As much of what lies at `offset` as the client asked for.
+  private func withinPart(_ range: Range<Int>) -> Range<Int> {
+    guard let partEnd else { return range }
+    return range.lowerBound..<min(range.upperBound, range.lowerBound + partEnd - offset)
   }
 
   private func writeHead() {

@@ -29,7 +29,7 @@ extension Fill: OriginResponseReceiver {
           isShareable: false, ageMilliseconds: nil))
       return
     }
-    let directives = ResponseDirectives(fields)
+    let directives = ResponseDirectives(fields, targeted: plan.route.targetedCacheControl)
     let words = Freshness.originWords(
       status: answer.status, fields, directives,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)

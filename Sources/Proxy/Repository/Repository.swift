@@ -17,8 +17,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   private(set) var counters = Counters()
   /// What holds for requests from now on.
   private var policies: PolicySet
-  private var keyBuffer: [UInt8] = []
-  private var pathBuffer: [UInt8] = []
+  private var placement = RequestPlacement()
 
   init(
     worker: Worker, services: Services, policies: PolicySet, remote: any RemoteDataSource,
@@ -30,8 +29,6 @@ final class Repository: RequestHandler, @unchecked Sendable {
     self.reader = reader
     self.policies = policies
     counters.reserve(slots: services.counterSlots.count)
-    keyBuffer.reserveCapacity(1024)
-    pathBuffer.reserveCapacity(1024)
   }
 
   /// Swaps the policies: requests from now on are served by these.
@@ -59,11 +56,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
-    if let refusal = normalizePath() {
+    if let refusal = placement.normalizePath(worker.head) {
       respond(connection, Problem(status: 400, detail: "malformed path: \(refusal.rawValue)"))
       return
     }
-    guard let route = findRoute() else {
+    guard let route = placement.route(worker.head, in: policies) else {
       respond(connection, Problem(status: 404, detail: "no route takes this request"))
       return
     }
@@ -76,35 +73,12 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
 
-  private func normalizePath() -> PathNormalization.Refusal? {
-    let path = worker.head.path
-
-    switch PathNormalization.normalize(path.span, into: &pathBuffer) {
-    case .refused(let refusal): return refusal
-    case .rewritten: return nil
-    case .unchanged:
-      pathBuffer.removeAll(keepingCapacity: true)
-      pathBuffer.append(contentsOf: path)
-      return nil
-    }
-  }
-
-  private func findRoute() -> RouteContext? {
-    let method = worker.head.methodToken
-    let authority = worker.head.authority
-    let path = pathBuffer
-    let found = policies.routeTable.match(
-      method: method.span, host: authority.span, path: path.span)
-    if let found { return policies.routes[found] }
-    return policies.defaultRoute
-  }
-
   private func serve(_ connection: Connection, _ route: RouteContext) {
     let method = worker.head.method
     var machine = StrategyMachine(
       policy: route.policy,
       request: StrategyMachine.Request(
-        method: method, directives: requestDirectives(),
+        method: method, directives: directives(of: worker.head.fields, route),
         hasRange: worker.head.fields.contains(.range),
         hasOriginPrecondition: Validation.hasOriginConditions(worker.head.fields)))
     guard method == .get || method == .head, route.policy.strategy != .networkOnly else {
@@ -112,13 +86,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
       begin(connection, route, machine, action, key: nil, copy: nil)
       return
     }
-    let key = makeKey(route)
-    guard keyBuffer.count <= worker.limits.cacheKeyBytes else {
+    placement.makeKey(worker.head, route)
+    guard placement.wholeKey.count <= worker.limits.cacheKeyBytes else {
       begin(connection, route, machine, .pass(.bypass), key: nil, copy: nil)
       return
     }
+    let key = storeKey()
     reader.begin()
-    let record = selectRecord(key, wholeKey: keyBuffer, request: worker.head.fields)
+    let record = selectRecord(key, wholeKey: placement.wholeKey, request: worker.head.fields)
     var copy: CopyState?
     if let record {
       copy = Freshness.copyState(
@@ -148,11 +123,12 @@ final class Repository: RequestHandler, @unchecked Sendable {
     }
   }
 
-  private func requestDirectives() -> RequestDirectives {
-    guard worker.head.fields.contains(.cacheControl) || worker.head.fields.contains(.pragma) else {
+  /// What the client asks for, as far as the route lets it.
+  private func directives(of fields: Fields, _ route: RouteContext) -> RequestDirectives {
+    guard fields.contains(.cacheControl) || fields.contains(.pragma) else {
       return RequestDirectives()
     }
-    return RequestDirectives(worker.head.fields)
+    return RequestDirectives(fields).keeping(route.policy.clientMay)
   }
 
   private func begin(
@@ -161,8 +137,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
     copy: (entryID: UInt64, fields: Fields)?, goneEntryID: UInt64? = nil
   ) {
     let exchange = Exchange(
-      repository: self, connection: connection, head: worker.head, path: pathBuffer, route: route,
-      machine: machine, key: key, wholeKey: key == nil ? [] : keyBuffer, copy: copy)
+      repository: self, connection: connection, head: worker.head, path: placement.path,
+      route: route, machine: machine, key: key, wholeKey: key == nil ? [] : placement.wholeKey,
+      copy: copy)
     exchange.goneEntryID = goneEntryID
     connection.exchange = exchange
     exchange.perform(action)
@@ -170,25 +147,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   // MARK: Keys and copies
 
-  /// The key of the request in `worker.head`; the whole key is in `keyBuffer`.
-  private func makeKey(_ route: RouteContext) -> StoreKey {
-    makeKey(
-      route, authority: worker.head.authority, path: pathBuffer, query: worker.head.query)
-  }
-
-  private func makeKey(
-    _ route: RouteContext, authority: ArraySlice<UInt8>, path: [UInt8], query: ArraySlice<UInt8>?
-  ) -> StoreKey {
-    keyBuffer.removeAll(keepingCapacity: true)
-    let upstreamName = route.upstreamName
-    CacheKey.append(part: upstreamName.span, to: &keyBuffer)
-    CacheKey.append(authority: authority.span, defaultPort: "80", to: &keyBuffer)
-    CacheKey.append(part: path.span, to: &keyBuffer)
-    if let query {
-      keyBuffer.append(UInt8(ascii: "?"))
-      CacheKey.append(part: query.span, to: &keyBuffer)
-    }
-    return keyBuffer.withUnsafeBytes { StoreKeyHash.hash(services.store.keySecret, $0) }
+  /// The place of the key that was made last.
+  private func storeKey() -> StoreKey {
+    placement.wholeKey.withUnsafeBytes { StoreKeyHash.hash(services.store.keySecret, $0) }
   }
 
   /// The newest copy that the request selects (RFC 9111 §4.1). Within `reader.begin` and `end`.
@@ -247,21 +208,58 @@ final class Repository: RequestHandler, @unchecked Sendable {
     _ route: RouteContext, _ key: StoreKey, _ record: RecordView, _ copy: CopyState
   ) {
     guard worker.head.method == .get else { return }
-    var copied = validators(of: record)
-    if !copy.hasValidator { copied = Fields() }
     let source = FetchSource(
-      head: worker.head, path: pathBuffer, route: route, peer: "", key: key, wholeKey: keyBuffer)
+      head: worker.head, path: placement.path, route: route, peer: "", key: key,
+      wholeKey: placement.wholeKey)
+    fetchInBackground(source, replacing: record, copy)
+  }
+
+  private func fetchInBackground(
+    _ source: FetchSource, replacing record: RecordView?, _ copy: CopyState?
+  ) {
+    var copied = Fields()
+    if let record, copy?.hasValidator == true { copied = validators(of: record) }
     let plan = plan(
-      source, notStored: nil, validated: copied.count > 0 ? record.entryID : nil,
-      copyMayStandIn: copy.mayServeOnFailure, isShared: true)
+      source, notStored: nil, validated: copied.count > 0 ? record?.entryID : nil,
+      copyMayStandIn: copy?.mayServeOnFailure == true, isShared: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
-      key, isAuthorized: source.head.fields.contains(.authorization),
+      source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
     ) { Fill(plan: plan, repository: self) }
     guard case .start = outcome, let fill else { return }
     let request = originRequest(source, plan, validators: copied, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
     worker.loop.later { fill.start(request) }
+  }
+
+  /// Sees to it that a copy of a request's answer is there and stays fresh for a while; answers when
+  /// to look again, in milliseconds from now, and nil where it is not: then a fetch has begun. Where
+  /// the route keeps no copy of it the answer is nil too, and nothing begins.
+  func warm(_ head: RequestHead) -> Int64? {
+    worker.head = head
+    guard placement.normalizePath(head) == nil, let route = placement.route(head, in: policies),
+      route.policy.strategy.writesStore
+    else { return nil }
+    placement.makeKey(head, route)
+    guard placement.wholeKey.count <= worker.limits.cacheKeyBytes else { return nil }
+    let key = storeKey()
+    let source = FetchSource(
+      head: head, path: placement.path, route: route, peer: "", key: key,
+      wholeKey: placement.wholeKey)
+    reader.begin()
+    defer { reader.end() }
+    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head.fields)
+    let copy = record.map {
+      Freshness.copyState(
+        of: $0.metadata, policy: route.policy, request: RequestDirectives(),
+        nowMilliseconds: services.clock.nowMilliseconds)
+    }
+    if let copy, copy.isFresh {
+      let wait = copy.timeToLiveMilliseconds - Warmer.leadMilliseconds(of: copy)
+      if wait > 0 { return wait }
+    }
+    fetchInBackground(source, replacing: record, copy)
+    return nil
   }
 
   /// What a fetch for this request is for.
@@ -275,7 +273,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       wholeKey: source.wholeKey, route: source.route, method: source.head.method,
       request: OriginRequestBuilder.forwardedFields(
         source.head.fields, route: source.route, forStore: forStore),
-      directives: RequestDirectives(source.head.fields), notStored: notStored,
+      directives: directives(of: source.head.fields, source.route), notStored: notStored,
       validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
       requestTimeMilliseconds: services.clock.nowMilliseconds)
   }
@@ -336,7 +334,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     let stored = StoredHead.fields(of: record.head)
     guard Validation.confirms(stored: stored, notModified: fields) else { return false }
     let merged = Validation.merge(stored: stored, notModified: fields)
-    let directives = ResponseDirectives(merged)
+    let directives = ResponseDirectives(merged, targeted: plan.route.targetedCacheControl)
     // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
     var spoken = merged
     if let age = fields.first(.age) { spoken.appendKnown(.age, value: age.span) }
@@ -370,9 +368,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
     guard Invalidation.invalidates(method: source.head.method, status: answer.status) else {
       return
     }
-    let key = makeKey(
+    placement.makeKey(
       source.route, authority: source.head.authority, path: source.path, query: source.head.query)
-    drop(key)
+    drop(storeKey())
     let authority = String(decoding: source.head.authority, as: UTF8.self)
     var target = String(decoding: source.path, as: UTF8.self)
     if let query = source.head.query { target += "?" + String(decoding: query, as: UTF8.self) }
@@ -396,10 +394,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
     case .rewritten: path = normalized
     case .unchanged: break
     }
-    drop(
-      makeKey(
-        source.route, authority: source.head.authority, path: path,
-        query: parts.count > 1 ? parts[1] : nil))
+    placement.makeKey(
+      source.route, authority: source.head.authority, path: path,
+      query: parts.count > 1 ? parts[1] : nil)
+    drop(storeKey())
   }
 
   private func drop(_ key: StoreKey) {

@@ -37,6 +37,8 @@ public final class Server: Sendable {
     var repositories: [Repository] = []
     var clients: [CurlClient] = []
     var admins: [AdminHandler] = []
+    /// On the first loop.
+    var warmer: Warmer?
   }
 
   /// Opens the store, binds the addresses, and serves. `source`: where the configuration is read
@@ -134,6 +136,7 @@ public final class Server: Sendable {
     parts.admins = workers.map { AdminHandler(server: self, worker: $0) }
     listen(publicSockets, parts.repositories, gate)
     listen(adminSockets, parts.admins, adminGate)
+    startWarming()
     watchFile()
     for worker in workers { worker.start() }
   }
@@ -173,6 +176,7 @@ public final class Server: Sendable {
     gate.connectionsMax.store(limits.connections, ordering: .relaxed)
     adminGate.connectionsMax.store(limits.adminConnections, ordering: .relaxed)
     let remaining = CountDown(workers.count)
+    let authority = ownAuthority
     let parts = self.parts
     for (index, worker) in workers.enumerated() {
       worker.loop.post {
@@ -181,9 +185,20 @@ public final class Server: Sendable {
         parts.clients[index].use(
           endpoints: policies.endpoints, connectionsMax: limits.upstreamConnections,
           idleConnectionsMax: limits.upstreamIdleConnections)
+        if index == 0 { parts.warmer?.use(configuration, listeningOn: authority) }
         if remaining.next() == 0 { finished() }
       }
     }
+  }
+
+  /// What apps may call the proxy, where nothing else is said.
+  private var ownAuthority: String { publicAddresses.first?.description ?? "" }
+
+  private func startWarming() {
+    let warmer = Warmer(repository: parts.repositories[0])
+    warmer.use(configuration, listeningOn: ownAuthority)
+    parts.warmer = warmer
+    workers[0].onTick { [unowned warmer] in warmer.tick() }
   }
 
   /// The reloader's way back to the server, which owns it.
@@ -251,6 +266,7 @@ public final class Server: Sendable {
     waitForConnections()
     for worker in workers { worker.stop() }
     for worker in workers { worker.join() }
+    parts.warmer = nil
     parts.repositories = []
     parts.clients = []
     parts.admins = []

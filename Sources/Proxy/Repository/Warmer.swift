@@ -1,0 +1,84 @@
+internal import Backends
+internal import CachePolicy
+
+/// Fetches what routes list in `warm` at the start and keeps it warm: each is fetched anew shortly
+/// before its freshness ends.
+///
+/// Looked at with the tick of one loop. Fetches that bring nothing that stays fresh are tried again
+/// later and later: an origin that is down, or that forbids storing, is not asked all the time.
+final class Warmer {
+  /// How long before its freshness ends a copy is fetched anew.
+  static func leadMilliseconds(of copy: CopyState) -> Int64 {
+    min(2_000, copy.lifetimeMilliseconds / 10)
+  }
+  static let retryMillisecondsMin: Int64 = 1_000
+  static let retryMillisecondsMax: Int64 = 300_000
+  /// How many are looked at in one tick, so that a long list does not come down on an origin at
+  /// once.
+  static let checksPerTick = 8
+
+  private struct Item {
+    let text: String
+    let head: RequestHead
+    var nextCheckMilliseconds: Int64 = 0
+    var failures = 0
+  }
+
+  private let repository: Repository
+  private var items: [Item] = []
+  private var next = 0
+
+  init(repository: Repository) { self.repository = repository }
+
+  private var clock: Clock { repository.services.clock }
+  private var log: Log { repository.services.log }
+
+  /// Takes the lists of a configuration; what was in the last one too keeps its place in time.
+  func use(_ configuration: Configuration, listeningOn authority: String) {
+    let before = items
+    items = []
+    next = 0
+    for route in configuration.routes {
+      for text in route.options.warm {
+        if let known = before.first(where: { $0.text == text }) {
+          items.append(known)
+          continue
+        }
+        do throws(RequestRefusal) {
+          let head = try SyntheticRequest.head(
+            method: "GET", target: text, authority: configuration.publicAuthority ?? authority)
+          items.append(Item(text: text, head: head))
+        } catch {
+          log.warning("\(route.name): warm \"\(text)\" is no request: \(error.reason)")
+        }
+      }
+    }
+  }
+
+  func tick() {
+    guard !items.isEmpty else { return }
+    let now = clock.nowMilliseconds
+    var checks = 0
+    for _ in items.indices where checks < Warmer.checksPerTick {
+      next = next + 1 < items.count ? next + 1 : 0
+      guard items[next].nextCheckMilliseconds <= now else { continue }
+      checks += 1
+      check(&items[next], now)
+    }
+  }
+
+  private func check(_ item: inout Item, _ now: Int64) {
+    if let wait = repository.warm(item.head) {
+      item.failures = 0
+      item.nextCheckMilliseconds = now + wait
+      return
+    }
+    item.failures += 1
+    let doublings = min(item.failures - 1, 16)
+    item.nextCheckMilliseconds =
+      now + min(Warmer.retryMillisecondsMin << Int64(doublings), Warmer.retryMillisecondsMax)
+    if item.failures == 4 {
+      log.warning("\(item.text) is not kept warm: no answer that may be stored and stays fresh")
+    }
+  }
+}
