@@ -14,6 +14,12 @@ public enum NotStoredReason: String, Sendable, CaseIterable, Error {
   case partialContent = "partial-content"
   case eventStream = "event-stream"
   case range
+  /// The request lacks the user's identity that the route's copies are kept apart by.
+  case noIdentity = "no-identity"
+  /// The whole key is longer than a key may be.
+  case keyTooLong = "key-too-long"
+  /// Tags that cannot all be kept: a purge could miss the copy.
+  case unusableTags = "unusable-tags"
   // What happened to the body or the store.
   case endUnknown = "end-unknown"
   case incomplete

@@ -12,15 +12,19 @@ public struct StrategyMachine: Sendable {
     public var hasRange: Bool
     /// If-Match, If-Unmodified-Since: for the origin alone to judge (RFC 9110 §13.1).
     public var hasOriginPrecondition: Bool
+    /// It has a place in the store: false where it lacks the identity that the route keeps copies
+    /// apart by, and where its key would be too long.
+    public var hasKey: Bool
 
     public init(
       method: Method, directives: RequestDirectives = RequestDirectives(), hasRange: Bool = false,
-      hasOriginPrecondition: Bool = false
+      hasOriginPrecondition: Bool = false, hasKey: Bool = true
     ) {
       self.method = method
       self.directives = directives
       self.hasRange = hasRange
       self.hasOriginPrecondition = hasOriginPrecondition
+      self.hasKey = hasKey
     }
   }
 
@@ -83,7 +87,7 @@ public struct StrategyMachine: Sendable {
   }
 
   private let policy: Policy
-  public let request: Request
+  public private(set) var request: Request
   private var copy: CopyState?
   private var hasDecided = false
 
@@ -93,6 +97,9 @@ public struct StrategyMachine: Sendable {
   }
 
   // MARK: Events
+
+  /// The request turned out to have no place in the store; before `requestArrived`.
+  public mutating func requestLacksKey() { request.hasKey = false }
 
   /// The request is here, and this is the copy that it selects, if there is one.
   public mutating func requestArrived(copy found: CopyState?) -> Action {
@@ -105,7 +112,11 @@ public struct StrategyMachine: Sendable {
       // RFC 9111 §5.2.1.7: a stored answer or 504, also where no stored answer could serve.
       return reason == nil ? serveWithoutNetwork(copy) : .fail(.notStored)
     }
-    if let reason { return .pass(reason) }
+    if let reason {
+      // cache-only asks the network for nothing that it would answer itself.
+      guard policy.strategy == .cacheOnly, reason != .method else { return .pass(reason) }
+      guard request.hasKey, !request.hasOriginPrecondition else { return .fail(.notStored) }
+    }
     switch policy.strategy {
     case .networkOnly: return .pass(.bypass)
     case .cacheOnly: return cacheOnly(copy)
@@ -168,7 +179,7 @@ public struct StrategyMachine: Sendable {
   /// What never involves the store: unsafe methods, and requests that forbid or do not fit it.
   private var passReason: ForwardReason? {
     guard request.method == .get || request.method == .head else { return .method }
-    if policy.strategy == .networkOnly { return .bypass }
+    if policy.strategy == .networkOnly || !request.hasKey { return .bypass }
     if request.directives.noStore || request.hasOriginPrecondition { return .request }
     return nil
   }

@@ -36,6 +36,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private(set) var passReason: StrategyMachine.ForwardReason?
   /// A copy whose body could not be had: it does not serve, however fresh its record looks.
   var goneEntryID: UInt64?
+  /// Why the request has no place in the store; nil: it has one, or needs none.
+  var unkeyedReason: NotStoredReason?
   var fill: Fill?
   /// Whether the fill was another's.
   private(set) var isCollapsed = false
@@ -90,14 +92,16 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       joinOrStart(tableKey: source.key!)
     } else {
       let notStored: NotStoredReason? =
-        source.head.method == .head ? .method : source.head.fields.contains(.range) ? .range : nil
+        source.head.method == .head
+        ? .method
+        : source.head.fields.contains(.range) && source.route.policy.range == .pass ? .range : nil
       startAlone(notStored: notStored)
     }
   }
 
   private func pass(_ reason: StrategyMachine.ForwardReason) {
     passReason = reason
-    startAlone(notStored: reason == .method ? .method : .strategy)
+    startAlone(notStored: reason == .method ? .method : unkeyedReason ?? .strategy)
   }
 
   /// Follows the key's running fill, or begins it.

@@ -119,7 +119,7 @@ extension Exchange {
     output.append("; fwd-status=")
     output.append(decimal: UInt64(head.status))
     if let reason = head.notStored {
-      if fetch != nil {
+      if fetch != nil || unkeyedReason != nil {
         output.append("; detail=")
         output.append(reason.rawValue)
       } else {

@@ -114,7 +114,7 @@ extension Fill: OriginResponseReceiver {
     if let reason = Storability.decide(
       method: plan.method, request: plan.request, requestDirectives: plan.directives,
       status: answer.status, response: fields, responseDirectives: directives,
-      policy: plan.route.policy, metadata: words)
+      policy: plan.route.policy, metadata: words, identity: plan.route.keyedIdentity)
     {
       return reason
     }

@@ -15,7 +15,7 @@ enum OriginRequestBuilder {
     fields.remove { name, known in
       switch known {
       case .host, .contentLength, .expect, .forwarded, .xForwardedFor, .xForwardedHost,
-        .xForwardedProto:
+        .xForwardedProto, .larderStrategy:
         return true
       case .ifNoneMatch, .ifModifiedSince, .ifRange, .range:
         return forStore
@@ -111,20 +111,5 @@ enum OriginRequestBuilder {
     request.addField(
       name: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount),
       value: value)
-  }
-
-  /// Path and query as they go on the wire.
-  static func target(
-    basePath: [UInt8], path: [UInt8], query: ArraySlice<UInt8>?
-  ) -> [UInt8] {
-    var target: [UInt8] = []
-    target.reserveCapacity(basePath.count + path.count + (query?.count ?? 0) + 1)
-    target.append(contentsOf: basePath)
-    target.append(contentsOf: path)
-    if let query {
-      target.append(UInt8(ascii: "?"))
-      target.append(contentsOf: query)
-    }
-    return target
   }
 }

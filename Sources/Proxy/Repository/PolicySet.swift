@@ -36,10 +36,18 @@ final class PolicySet: Sendable {
       _ slot: Int, _ name: String, _ pattern: RoutePattern?, _ upstreamIndex: Int,
       _ policy: Policy, _ options: RouteOptions
     ) -> RouteContext {
-      RouteContext(
-        slot: slot, name: name, pattern: pattern, policy: policy, options: options,
-        upstream: configuration.upstreams[upstreamIndex], endpoint: endpoints[upstreamIndex],
-        maxEntrySizeBytes: maxEntrySizeBytes)
+      func make(_ strategy: Strategy, _ alternatives: [Strategy: RouteContext]) -> RouteContext {
+        var policy = policy
+        policy.strategy = strategy
+        return RouteContext(
+          slot: slot, name: name, pattern: pattern, policy: policy, options: options,
+          upstream: configuration.upstreams[upstreamIndex], endpoint: endpoints[upstreamIndex],
+          maxEntrySizeBytes: maxEntrySizeBytes, alternatives: alternatives)
+      }
+      let others = options.clientStrategies.filter { $0 != policy.strategy }
+      return make(
+        policy.strategy,
+        Dictionary(others.map { ($0, make($0, [:])) }, uniquingKeysWith: { first, _ in first }))
     }
     routes = configuration.routes.map { route in
       context(
@@ -52,6 +60,13 @@ final class PolicySet: Sendable {
         CounterSlots.defaults, PolicySet.defaultName, nil, upstreamIndex, defaults.policy,
         defaults.options)
     }
+  }
+
+  /// The route of the file that takes a request, or the defaults; nil: nothing does. The path is in
+  /// normal form.
+  func route(method: Span<UInt8>, host: Span<UInt8>, path: Span<UInt8>) -> RouteContext? {
+    let found = routeTable.match(method: method, host: host, path: path)
+    return found.map { routes[$0] } ?? defaultRoute
   }
 
   /// The names under which requests count that no route of the file takes.

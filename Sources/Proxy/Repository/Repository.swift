@@ -86,9 +86,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
       begin(connection, route, machine, action, key: nil, copy: nil)
       return
     }
-    placement.makeKey(worker.head, route)
-    guard placement.wholeKey.count <= worker.limits.cacheKeyBytes else {
-      begin(connection, route, machine, .pass(.bypass), key: nil, copy: nil)
+    if let reason = makeKey(worker.head, route) {
+      machine.requestLacksKey()
+      let action = machine.requestArrived(copy: nil)
+      begin(connection, route, machine, action, key: nil, copy: nil, unkeyed: reason)
       return
     }
     let key = storeKey()
@@ -134,18 +135,26 @@ final class Repository: RequestHandler, @unchecked Sendable {
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
     _ action: StrategyMachine.Action, key: StoreKey?,
-    copy: (entryID: UInt64, fields: Fields)?, goneEntryID: UInt64? = nil
+    copy: (entryID: UInt64, fields: Fields)?, goneEntryID: UInt64? = nil,
+    unkeyed: NotStoredReason? = nil
   ) {
     let exchange = Exchange(
       repository: self, connection: connection, head: worker.head, path: placement.path,
       route: route, machine: machine, key: key, wholeKey: key == nil ? [] : placement.wholeKey,
       copy: copy)
     exchange.goneEntryID = goneEntryID
+    exchange.unkeyedReason = unkeyed
     connection.exchange = exchange
     exchange.perform(action)
   }
 
   // MARK: Keys and copies
+
+  /// Makes the request's key; a reason: it has none.
+  private func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
+    guard placement.makeKey(head, route, digest: services.digest) else { return .noIdentity }
+    return placement.wholeKey.count > worker.limits.cacheKeyBytes ? .keyTooLong : nil
+  }
 
   /// The place of the key that was made last.
   private func storeKey() -> StoreKey {
@@ -240,8 +249,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     guard placement.normalizePath(head) == nil, let route = placement.route(head, in: policies),
       route.policy.strategy.writesStore
     else { return nil }
-    placement.makeKey(head, route)
-    guard placement.wholeKey.count <= worker.limits.cacheKeyBytes else { return nil }
+    guard makeKey(head, route) == nil else { return nil }
     let key = storeKey()
     let source = FetchSource(
       head: head, path: placement.path, route: route, peer: "", key: key,
@@ -290,8 +298,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     let request = OriginRequest(
       endpoint: source.route.endpoint, method: source.head.method,
       methodToken: Array(source.head.methodToken),
-      target: OriginRequestBuilder.target(
-        basePath: source.route.basePath, path: source.path, query: source.head.query),
+      target: source.route.originTarget(path: source.path, query: source.head.query),
       body: body)
     OriginRequestBuilder.fill(
       request, fields, of: source.head, route: source.route, peer: source.peer)
@@ -344,7 +351,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     if let reason = Storability.decide(
       method: .get, request: plan.request, requestDirectives: plan.directives,
       status: metadata.status, response: merged, responseDirectives: directives,
-      policy: plan.route.policy, metadata: metadata)
+      policy: plan.route.policy, metadata: metadata, identity: plan.route.keyedIdentity)
     {
       // The confirmation itself forbids to keep what it confirms.
       countNotStored(reason)
@@ -368,7 +375,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     guard Invalidation.invalidates(method: source.head.method, status: answer.status) else {
       return
     }
-    placement.makeKey(
+    placement.makeTargetKey(
       source.route, authority: source.head.authority, path: source.path, query: source.head.query)
     drop(storeKey())
     let authority = String(decoding: source.head.authority, as: UTF8.self)
@@ -394,7 +401,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     case .rewritten: path = normalized
     case .unchanged: break
     }
-    placement.makeKey(
+    placement.makeTargetKey(
       source.route, authority: source.head.authority, path: path,
       query: parts.count > 1 ? parts[1] : nil)
     drop(storeKey())

@@ -29,32 +29,48 @@ struct RequestPlacement {
     }
   }
 
-  /// The route that takes the request; nil: none does. Behind `normalizePath`.
+  /// The route that takes the request, in the client's choice of strategy where it has one; nil:
+  /// none does. Behind `normalizePath`.
   func route(_ head: borrowing RequestHead, in policies: PolicySet) -> RouteContext? {
     let method = head.methodToken
     let authority = head.authority
     let path = path
-    let found = policies.routeTable.match(
-      method: method.span, host: authority.span, path: path.span)
-    if let found { return policies.routes[found] }
-    return policies.defaultRoute
+    let found = policies.route(method: method.span, host: authority.span, path: path.span)
+    guard let found, !found.alternatives.isEmpty else { return found }
+    let choice = ClientStrategy.read(head.fields, allowed: found.options.clientStrategies)
+    return choice.strategy.flatMap { found.alternatives[$0] } ?? found
   }
 
-  /// Writes the key of the request's target. Behind `normalizePath`.
-  mutating func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) {
-    let (authority, query) = (head.authority, head.query)
-    makeKey(route, authority: authority, query: query)
-  }
-
-  /// Writes the key of another target of the same route and authority.
+  /// Writes the key of the request. Behind `normalizePath`. `digest` is the keyed hash that takes
+  /// the place of credentials. False: the request lacks the identity that the route keeps copies
+  /// apart by, and has no key.
   mutating func makeKey(
+    _ head: borrowing RequestHead, _ route: RouteContext, digest: (Span<UInt8>) -> [UInt8]
+  ) -> Bool {
+    let (authority, query) = (head.authority, head.query)
+    makeTargetKey(route, authority: authority, query: query)
+    guard route.hasKeyExtras else { return true }
+    let recipe = route.options.key
+    if !recipe.headers.isEmpty || !recipe.cookies.isEmpty {
+      wholeKey.append(UInt8(ascii: "h"))
+      wholeKey.append(UInt8(truncatingIfNeeded: recipe.headers.count + recipe.cookies.count))
+      recipe.append(headersOf: head.fields, to: &wholeKey, digest: digest)
+    }
+    guard let identity = route.options.perUser else { return true }
+    wholeKey.append(UInt8(ascii: "u"))
+    return identity.append(identityOf: head.fields, to: &wholeKey, digest: digest)
+  }
+
+  /// Writes the key of a target without what the route adds to it: where that adds nothing, the
+  /// whole key; else what all keys of the target begin with.
+  mutating func makeTargetKey(
     _ route: RouteContext, authority: ArraySlice<UInt8>, path: [UInt8], query: ArraySlice<UInt8>?
   ) {
     self.path = path
-    makeKey(route, authority: authority, query: query)
+    makeTargetKey(route, authority: authority, query: query)
   }
 
-  private mutating func makeKey(
+  private mutating func makeTargetKey(
     _ route: RouteContext, authority: ArraySlice<UInt8>, query: ArraySlice<UInt8>?
   ) {
     wholeKey.removeAll(keepingCapacity: true)
@@ -63,9 +79,15 @@ struct RequestPlacement {
     CacheKey.append(authority: authority.span, defaultPort: "80", to: &wholeKey)
     let path = path
     CacheKey.append(part: path.span, to: &wholeKey)
-    if let query {
+    guard let query else { return }
+    if route.wholeQueryCounts {
       wholeKey.append(UInt8(ascii: "?"))
       CacheKey.append(part: query.span, to: &wholeKey)
+    } else {
+      var counting: [UInt8] = []
+      guard route.queryFilter.appendKeyedQuery(query.span, to: &counting) else { return }
+      wholeKey.append(UInt8(ascii: "?"))
+      CacheKey.append(part: counting.span, to: &wholeKey)
     }
   }
 }

@@ -18,6 +18,18 @@ final class RouteContext: Sendable {
   /// The authority that the origin's Host carries; nil: the client's own.
   let hostToOrigin: [UInt8]?
   let basePath: [UInt8]
+  /// What of a query counts.
+  let queryFilter: QueryFilter
+  /// The query counts byte for byte.
+  let wholeQueryCounts: Bool
+  /// Whether more than the target makes the key.
+  let hasKeyExtras: Bool
+  /// Whose copies the key makes.
+  let keyedIdentity: Storability.KeyedIdentity
+  private let stripPrefix: PathPrefix?
+  private let addPrefix: PathPrefix?
+  /// The same route in the strategies that a client may choose instead.
+  let alternatives: [Strategy: RouteContext]
   /// Names of request fields, in lower case, that reach the origin although their kind is dropped.
   let forwardHeaders: Set<String>
   /// Response fields that take the place of Cache-Control.
@@ -31,7 +43,8 @@ final class RouteContext: Sendable {
 
   init(
     slot: Int, name: String, pattern: RoutePattern?, policy: Policy, options: RouteOptions,
-    upstream: Upstream, endpoint: OriginEndpoint, maxEntrySizeBytes: UInt64
+    upstream: Upstream, endpoint: OriginEndpoint, maxEntrySizeBytes: UInt64,
+    alternatives: [Strategy: RouteContext]
   ) {
     self.slot = slot
     self.name = name
@@ -44,11 +57,51 @@ final class RouteContext: Sendable {
     upstreamAuthority = Array(upstream.authority.utf8)
     hostToOrigin = upstream.hostHeader == .client ? nil : upstreamAuthority
     basePath = Array(upstream.basePath.utf8)
+    queryFilter = QueryFilter(options.key)
+    wholeQueryCounts = queryFilter.isPlain
+    hasKeyExtras =
+      options.perUser != nil || !options.key.headers.isEmpty || !options.key.cookies.isEmpty
+    keyedIdentity =
+      switch options.perUser {
+      case nil: .none
+      case .header("authorization"): .authorization
+      case .header, .cookie: .other
+      }
+    stripPrefix = options.stripPrefix.map(RouteContext.prefix)
+    addPrefix = options.addPrefix.map(RouteContext.prefix)
+    self.alternatives = alternatives
     // What is in the key may reach the origin.
     forwardHeaders = Set(options.forwardHeaders + options.key.headers)
     targetedCacheControl = upstream.targetedCacheControl
     self.maxEntrySizeBytes = min(policy.maxEntrySizeBytes ?? .max, maxEntrySizeBytes)
     detail = Array("; detail=\(policy.strategy.name)".utf8)
     detailAndVia = detail + Array("\r\nVia: 1.1 larder".utf8)
+  }
+
+  /// The reading of policies.json has refused what is none.
+  private static func prefix(_ text: String) -> PathPrefix {
+    do throws(PathPrefixError) {
+      return try PathPrefix(parsing: text)
+    } catch {
+      fatalError("\"\(text)\" is no prefix: \(error.message)")
+    }
+  }
+
+  /// Path (in normal form) and query as they go to the origin.
+  func originTarget(path: [UInt8], query: ArraySlice<UInt8>?) -> [UInt8] {
+    var target: [UInt8] = []
+    target.reserveCapacity(basePath.count + path.count + (query?.count ?? 0) + 1)
+    target.append(contentsOf: basePath)
+    if stripPrefix == nil, addPrefix == nil {
+      target.append(contentsOf: path)
+    } else {
+      PathPrefix.appendOriginPath(
+        path.span, stripping: stripPrefix, adding: addPrefix, to: &target)
+    }
+    if let query {
+      target.append(UInt8(ascii: "?"))
+      target.append(contentsOf: query)
+    }
+    return target
   }
 }

@@ -18,4 +18,13 @@ final class Services: Sendable {
     self.log = log
     fillTable = FillTable(limits: limits)
   }
+
+  /// The keyed hash that takes the place of credentials in keys.
+  func digest(_ bytes: Span<UInt8>) -> [UInt8] {
+    var copy: [UInt8] = []
+    for index in bytes.indices { copy.append(bytes[index]) }
+    let hash = copy.withUnsafeBytes { StoreKeyHash.hash(store.keySecret, $0) }
+    return withUnsafeBytes(of: hash.high.littleEndian) { Array($0) }
+      + withUnsafeBytes(of: hash.low.littleEndian) { Array($0) }
+  }
 }
