@@ -17,10 +17,15 @@ public final class RouteTable: Sendable {
   public static let methodsMax = 63
 
   private let trie: RouteTrie
+  /// For `trace` alone.
+  let patterns: [RoutePattern]
 
   /// Patterns in the file's order; their indices are what `match` answers. More different methods
   /// than `methodsMax` are a programmer's error: the reading of policies.json refuses them.
-  public init(patterns: [RoutePattern]) { trie = RouteTrie(patterns: patterns) }
+  public init(patterns: [RoutePattern]) {
+    self.patterns = patterns
+    trie = RouteTrie(patterns: patterns)
+  }
 
   /// The index of the first pattern that takes the request; nil: none does. The host may be empty
   /// and in any case of letters, the path is normalised and has no query.
@@ -120,7 +125,7 @@ private struct RouteTrie: Sendable {
   private func matchHosts(
     _ host: Span<UInt8>, _ path: Span<UInt8>, _ bit: UInt64, _ best: inout Int32
   ) {
-    let (nameEnd, port) = Self.splitPort(host)
+    let (nameEnd, port) = RouteHost.split(host)
     var hash = ByteTable.seed(parent: 0)
     var index = nameEnd
     while index > 0 {
@@ -139,31 +144,6 @@ private struct RouteTrie: Sendable {
         entry = root.next
       }
     }
-  }
-
-  /// Where the host's name ends, and the port behind it. A port that is no number matches no
-  /// pattern that has one.
-  private static func splitPort(_ host: Span<UInt8>) -> (nameEnd: Int, port: UInt16?) {
-    var nameEnd = host.count
-    var port: UInt16?
-    var index = host.count
-    var value = 0
-    var scale = 1
-    while index > 0, index > host.count - 6 {
-      index -= 1
-      let byte = host[index]
-      if byte == UInt8(ascii: ":") {
-        nameEnd = index
-        // An empty port is the default one (RFC 3986 §3.2.3).
-        if index + 1 < host.count { port = UInt16(exactly: value) ?? 0 }
-        break
-      }
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { break }
-      value += Int(byte - UInt8(ascii: "0")) * scale
-      scale *= 10
-    }
-    if nameEnd > 1, host[nameEnd - 1] == UInt8(ascii: ".") { nameEnd -= 1 }
-    return (nameEnd, port)
   }
 
   private func walk(
