@@ -158,4 +158,35 @@ struct StoreKeyHashTests {
     let second = [UInt8(1)].withUnsafeBytes { StoreKeyHash.hash((1, 3), $0) }
     #expect(first != second)
   }
+
+  private static func key(_ wholeKey: String, path: String) -> StoreKey {
+    Array(wholeKey.utf8).withUnsafeBytes { wholeKey in
+      Array(path.utf8).withUnsafeBytes {
+        StoreKeyHash.key((1, 2), wholeKey: wholeKey, path: $0)
+      }
+    }
+  }
+
+  @Test func copiesOfOnePathLieSideBySide() {
+    let first = Self.key("a", path: "/articles/1")
+    let second = Self.key("b", path: "/articles/1")
+    let other = Self.key("a", path: "/articles/2")
+    #expect(first.high == second.high && first.low != second.low)
+    #expect(first.high != other.high && first.low == other.low)
+  }
+
+  @Test(
+    arguments: [
+      ("//", "/"), ("///a", "/a"), ("/a//b", "/a/b"), ("/a/b//", "/a/b/"),
+      ("//abcdefghijk//lmnopqrstuvwxyz", "/abcdefghijk/lmnopqrstuvwxyz"),
+      ("/abcdef//", "/abcdef/"), ("/1234567//8", "/1234567/8"),
+    ]) func repeatedSlashesCountAsOne(_ repeated: String, _ plain: String)
+  {
+    #expect(Self.key("a", path: repeated) == Self.key("a", path: plain))
+  }
+
+  @Test func aSlashAtTheEndCounts() {
+    #expect(Self.key("a", path: "/a") != Self.key("a", path: "/a/"))
+    #expect(Self.key("a", path: "") != Self.key("a", path: "/"))
+  }
 }

@@ -176,7 +176,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
       keyBuffer.append(UInt8(ascii: "?"))
       CacheKey.append(part: query.span, to: &keyBuffer)
     }
-    return keyBuffer.withUnsafeBytes { StoreKeyHash.hash(services.store.keySecret, $0) }
+    return keyBuffer.withUnsafeBytes { wholeKey in
+      path.withUnsafeBytes {
+        StoreKeyHash.key(services.store.keySecret, wholeKey: wholeKey, path: $0)
+      }
+    }
   }
 
   /// The newest copy that the request selects (RFC 9111 §4.1). Within `reader.begin` and `end`.
