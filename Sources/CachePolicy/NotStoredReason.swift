@@ -14,6 +14,8 @@ public enum NotStoredReason: String, Sendable, CaseIterable, Error {
   case partialContent = "partial-content"
   case eventStream = "event-stream"
   case range
+  /// More names for purges than a record may carry: without one of them it could not be purged.
+  case tooManyTags = "too-many-tags"
   // What happened to the body or the store.
   case endUnknown = "end-unknown"
   case incomplete

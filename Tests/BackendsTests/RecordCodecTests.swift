@@ -19,6 +19,7 @@ struct RecordCodecTests {
         entryID: 3, variant: 9, vary: "accept: a", entityTag: "\"x\"", lastModified: "Mon",
         body: [1, 2, 3])
     },
+    Case(name: "tags") { .sample(entryID: 5, body: [1], tags: ["article:1", "", "b"]) },
     Case(name: "chunked body") {
       .sample(entryID: 4, body: nil, bodyLength: 70_000, chunkCount: 2)
     },
@@ -34,7 +35,8 @@ struct RecordCodecTests {
     let buffer = RecordBuffer.sample(
       entryID: 77, name: "the key", variant: 5, routeID: 6, status: 404,
       flags: [.noCache, .hasValidator], vary: "vary", head: "the head", entityTag: "\"tag\"",
-      lastModified: "Mon, 01", body: Array("the body".utf8), evictAfter: 123, keepUntil: 456)
+      lastModified: "Mon, 01", body: Array("the body".utf8), tags: ["one", "two"],
+      evictAfter: 123, keepUntil: 456)
     let view = buffer.view
     #expect(
       view.metadata
@@ -51,6 +53,7 @@ struct RecordCodecTests {
       view.inlineBody,
     ].map { String(decoding: $0, as: UTF8.self) }
     #expect(sections == ["the key", "vary", "the head", "\"tag\"", "Mon, 01", "the body"])
+    #expect(view.tags.map { String(decoding: $0, as: UTF8.self) } == ["one", "two"])
     #expect(view.isInline && view.chunkCount == 0)
     withExtendedLifetime(buffer) {}
   }
@@ -93,6 +96,17 @@ struct RecordCodecTests {
     }
     #expect(accepted == [])
     #expect((bytes + [0]).withUnsafeBytes { RecordView($0) == nil })
+  }
+
+  @Test func aRecordMayHaveAsManyTagsAsTheLimitsSay() {
+    let count = StoreConfiguration.tagsMax
+    let length = StoreConfiguration.tagBytesMax / count
+    let tags = (0..<count).map { String(repeating: "t", count: length - 3) + "\($0 + 100)" }
+    let buffer = RecordBuffer.sample(entryID: 1, body: [1], tags: tags)
+    let read = withExtendedLifetime(buffer) {
+      buffer.view.tags.map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(read == tags && buffer.view.tags.count == count)
   }
 
   @Test func aChunkIsBoundToItsEntryAndNumber() {

@@ -63,6 +63,11 @@ public enum StoreKeyHash {
     return state.finish().high
   }
 
+  /// The hash of a tag: its place in the index of tags.
+  static func tagHash(_ secret: (UInt64, UInt64), _ tag: UnsafeRawBufferPointer) -> UInt64 {
+    hash(secret, tag).high
+  }
+
   private static func hasRepeatedSlash(_ path: UnsafeRawBufferPointer) -> Bool {
     var previous: UInt8 = 0
     for byte in path {
