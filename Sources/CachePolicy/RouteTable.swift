@@ -120,7 +120,7 @@ private struct RouteTrie: Sendable {
   private func matchHosts(
     _ host: Span<UInt8>, _ path: Span<UInt8>, _ bit: UInt64, _ best: inout Int32
   ) {
-    let (nameEnd, port) = Self.splitPort(host)
+    let (nameEnd, port) = RoutePattern.HostPattern.splitPort(host)
     var hash = ByteTable.seed(parent: 0)
     var index = nameEnd
     while index > 0 {
@@ -141,31 +141,6 @@ private struct RouteTrie: Sendable {
     }
   }
 
-  /// Where the host's name ends, and the port behind it. A port that is no number matches no
-  /// pattern that has one.
-  private static func splitPort(_ host: Span<UInt8>) -> (nameEnd: Int, port: UInt16?) {
-    var nameEnd = host.count
-    var port: UInt16?
-    var index = host.count
-    var value = 0
-    var scale = 1
-    while index > 0, index > host.count - 6 {
-      index -= 1
-      let byte = host[index]
-      if byte == UInt8(ascii: ":") {
-        nameEnd = index
-        // An empty port is the default one (RFC 3986 §3.2.3).
-        if index + 1 < host.count { port = UInt16(exactly: value) ?? 0 }
-        break
-      }
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { break }
-      value += Int(byte - UInt8(ascii: "0")) * scale
-      scale *= 10
-    }
-    if nameEnd > 1, host[nameEnd - 1] == UInt8(ascii: ".") { nameEnd -= 1 }
-    return (nameEnd, port)
-  }
-
   private func walk(
     _ index: Int32, _ path: Span<UInt8>, _ offset: Int, _ bit: UInt64, _ best: inout Int32
   ) {
@@ -182,7 +157,9 @@ private struct RouteTrie: Sendable {
     }
     guard !segment.isEmpty else { return }
     if node.anyChild != Self.none { walk(node.anyChild, path, cursor, bit, &best) }
-    for index in node.globs where matches(globs[index].bytes, path, segment) {
+    for index in node.globs {
+      let glob = globBytes.span.extracting(globs[index].bytes)
+      guard RoutePattern.globMatches(glob, path.extracting(segment)) else { continue }
       walk(globs[index].child, path, cursor, bit, &best)
     }
   }
@@ -193,33 +170,6 @@ private struct RouteTrie: Sendable {
       best = min(best, terminals[index].route)
       return
     }
-  }
-
-  /// Whether a segment matches bytes with `*` among them, each for any number of bytes. Goes back
-  /// to the last star only, so that its cost is at most the product of both lengths.
-  private func matches(_ glob: Range<Int>, _ path: Span<UInt8>, _ segment: Range<Int>) -> Bool {
-    var pattern = glob.lowerBound
-    var text = segment.lowerBound
-    var star = -1
-    var resume = 0
-    while text < segment.upperBound {
-      if pattern < glob.upperBound, globBytes[pattern] == UInt8(ascii: "*") {
-        star = pattern
-        resume = text
-        pattern += 1
-      } else if pattern < glob.upperBound, globBytes[pattern] == path[text] {
-        pattern += 1
-        text += 1
-      } else if star >= 0 {
-        pattern = star + 1
-        resume += 1
-        text = resume
-      } else {
-        return false
-      }
-    }
-    while pattern < glob.upperBound, globBytes[pattern] == UInt8(ascii: "*") { pattern += 1 }
-    return pattern == glob.upperBound
   }
 
   /// One bit for each method that a pattern names, and the last one for all others.
