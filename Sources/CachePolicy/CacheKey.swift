@@ -1,9 +1,11 @@
-/// Writes the whole cache key of a request: length-prefixed parts, so that no crafted URL can meet
-/// another's key.
+/// Writes the whole cache key of a request, and reads its parts: they are length-prefixed, so that
+/// no crafted URL can meet another's key.
 ///
 /// The parts in their order: the upstream's name, the authority that the client asked for (lower
-/// case, default port removed), the path as matched, and the query byte for byte, with one byte
-/// that tells no query from an empty one. Called by the repository for each request.
+/// case, default port removed) and the path as matched; then the query byte for byte, behind a
+/// `?`, which tells no query from an empty one; then whatever else tells copies apart, each behind
+/// a byte of its own. Written by the repository for each request; read by the store, which purges
+/// by path, and by who explains a copy.
 public enum CacheKey {
   /// Appends one part: its length in four bytes, then its bytes.
   @inlinable
@@ -21,6 +23,47 @@ public enum CacheKey {
     let count = lengthWithoutPort(authority, defaultPort)
     append(part: authority.extracting(0..<count), to: &key)
     for index in key.count - count..<key.count { key[index] = ASCII.lowercased(key[index]) }
+  }
+
+  /// Where the parts of a whole key lie in it.
+  public struct Parts: Sendable, Equatable {
+    public let upstream: Range<Int>
+    public let authority: Range<Int>
+    public let path: Range<Int>
+    /// nil: the request had none, not even an empty one.
+    public let query: Range<Int>?
+    /// All that comes behind: fields, cookies, the user. What it says is known to its writer only.
+    public let further: Range<Int>
+
+    /// Nil where the bytes are no whole key.
+    public init?(_ wholeKey: Span<UInt8>) {
+      var offset = 0
+      guard let upstream = Self.part(wholeKey, &offset),
+        let authority = Self.part(wholeKey, &offset), let path = Self.part(wholeKey, &offset)
+      else { return nil }
+      var query: Range<Int>?
+      if offset < wholeKey.count, wholeKey[offset] == UInt8(ascii: "?") {
+        offset += 1
+        query = Self.part(wholeKey, &offset)
+        if query == nil { return nil }
+      }
+      self.upstream = upstream
+      self.authority = authority
+      self.path = path
+      self.query = query
+      further = offset..<wholeKey.count
+    }
+
+    /// The part whose length stands at `offset`, which goes behind it.
+    private static func part(_ key: Span<UInt8>, _ offset: inout Int) -> Range<Int>? {
+      guard key.count - offset >= 4 else { return nil }
+      var count = 0
+      for index in 0..<4 { count |= Int(key[offset + index]) << (8 * index) }
+      let start = offset + 4
+      guard count <= key.count - start else { return nil }
+      offset = start + count
+      return start..<offset
+    }
   }
 
   @inlinable

@@ -79,6 +79,14 @@ public struct RoutePattern: Sendable, Equatable {
   }
 }
 
+extension RoutePattern.HostPattern {
+  /// A host as a pattern has it: a name, `*.` and a name, or an address, each with or without a
+  /// port.
+  public init(parsing text: String) throws(RoutePatternError) {
+    self = try RoutePattern.parseHost(Array(text.utf8)[...])
+  }
+}
+
 /// Why a pattern is refused; `message` is what policies.json's reader prints.
 public enum RoutePatternError: Error, Sendable, Equatable {
   case notAbsolute
@@ -137,7 +145,7 @@ extension RoutePattern {
     return methods
   }
 
-  private static func parseHost(
+  fileprivate static func parseHost(
     _ bytes: ArraySlice<UInt8>
   ) throws(RoutePatternError) -> HostPattern {
     let text = String(decoding: bytes, as: UTF8.self)

@@ -125,7 +125,7 @@ private struct RouteTrie: Sendable {
   private func matchHosts(
     _ host: Span<UInt8>, _ path: Span<UInt8>, _ bit: UInt64, _ best: inout Int32
   ) {
-    let (nameEnd, port) = RouteHost.split(host)
+    let (nameEnd, port) = RoutePattern.HostPattern.splitPort(host)
     var hash = ByteTable.seed(parent: 0)
     var index = nameEnd
     while index > 0 {
@@ -162,7 +162,9 @@ private struct RouteTrie: Sendable {
     }
     guard !segment.isEmpty else { return }
     if node.anyChild != Self.none { walk(node.anyChild, path, cursor, bit, &best) }
-    for index in node.globs where matches(globs[index].bytes, path, segment) {
+    for index in node.globs {
+      let glob = globBytes.span.extracting(globs[index].bytes)
+      guard RoutePattern.globMatches(glob, path.extracting(segment)) else { continue }
       walk(globs[index].child, path, cursor, bit, &best)
     }
   }
@@ -173,33 +175,6 @@ private struct RouteTrie: Sendable {
       best = min(best, terminals[index].route)
       return
     }
-  }
-
-  /// Whether a segment matches bytes with `*` among them, each for any number of bytes. Goes back
-  /// to the last star only, so that its cost is at most the product of both lengths.
-  private func matches(_ glob: Range<Int>, _ path: Span<UInt8>, _ segment: Range<Int>) -> Bool {
-    var pattern = glob.lowerBound
-    var text = segment.lowerBound
-    var star = -1
-    var resume = 0
-    while text < segment.upperBound {
-      if pattern < glob.upperBound, globBytes[pattern] == UInt8(ascii: "*") {
-        star = pattern
-        resume = text
-        pattern += 1
-      } else if pattern < glob.upperBound, globBytes[pattern] == path[text] {
-        pattern += 1
-        text += 1
-      } else if star >= 0 {
-        pattern = star + 1
-        resume += 1
-        text = resume
-      } else {
-        return false
-      }
-    }
-    while pattern < glob.upperBound, globBytes[pattern] == UInt8(ascii: "*") { pattern += 1 }
-    return pattern == glob.upperBound
   }
 
   /// One bit for each method that a pattern names, and the last one for all others.

@@ -31,8 +31,8 @@ extension RouteTable {
     for (route, pattern) in patterns.enumerated() {
       var mismatches: [Mismatch] = []
       if !pattern.takes(method: method) { mismatches.append(.method) }
-      if !pattern.takes(host: host) { mismatches.append(.host) }
-      if !pattern.takes(path: path) { mismatches.append(.path) }
+      if let own = pattern.host, !own.matches(host) { mismatches.append(.host) }
+      if !pattern.matches(path: path) { mismatches.append(.path) }
       if mismatches.isEmpty { break }
       passed.append(PassedRoute(route: route, mismatches: mismatches))
     }
@@ -48,87 +48,5 @@ extension RoutePattern {
       if ASCII.equals(bytes.span, method) { return true }
     }
     return false
-  }
-
-  fileprivate func takes(host asked: Span<UInt8>) -> Bool {
-    guard let host else { return true }
-    let (nameEnd, port) = RouteHost.split(asked)
-    guard host.port == nil || host.port == port ?? 80 else { return false }
-    let name = Array(host.name.utf8)
-    guard nameEnd >= name.count else { return false }
-    let start = nameEnd - name.count
-    guard ASCII.equalsIgnoringCase(asked.extracting(start..<nameEnd), name.span) else {
-      return false
-    }
-    return host.isWildcard ? start > 0 && asked[start - 1] == UInt8(ascii: ".") : start == 0
-  }
-
-  fileprivate func takes(path: Span<UInt8>) -> Bool {
-    guard path.count > 0, path[0] == UInt8(ascii: "/") else { return false }
-    var cursor = PathSegments.start
-    for segment in segments {
-      guard let range = PathSegments.next(path, from: &cursor) else { return false }
-      let bytes = path.extracting(range)
-      switch segment {
-      case .literal(let literal):
-        if !ASCII.equals(literal.span, bytes) { return false }
-      case .any:
-        if bytes.isEmpty { return false }
-      case .glob(let glob):
-        if bytes.isEmpty || !Self.glob(glob[...], takes: bytes) { return false }
-      }
-    }
-    return takesRest || PathSegments.next(path, from: &cursor) == nil
-  }
-
-  /// Goes back to the last star only, so that its cost is at most the product of both lengths.
-  private static func glob(_ glob: ArraySlice<UInt8>, takes bytes: Span<UInt8>) -> Bool {
-    var pattern = glob.startIndex
-    var index = 0
-    var star: (pattern: Int, resume: Int)?
-    while index < bytes.count {
-      if pattern < glob.endIndex, glob[pattern] == UInt8(ascii: "*") {
-        star = (pattern + 1, index)
-        pattern += 1
-      } else if pattern < glob.endIndex, glob[pattern] == bytes[index] {
-        pattern += 1
-        index += 1
-      } else if let last = star {
-        star = (last.pattern, last.resume + 1)
-        pattern = last.pattern
-        index = last.resume + 1
-      } else {
-        return false
-      }
-    }
-    return glob[pattern...].allSatisfy { $0 == UInt8(ascii: "*") }
-  }
-}
-
-/// A request's host as routes see it.
-enum RouteHost {
-  /// Where the host's name ends, and the port behind it. A port that is no number matches no
-  /// pattern that has one.
-  static func split(_ host: Span<UInt8>) -> (nameEnd: Int, port: UInt16?) {
-    var nameEnd = host.count
-    var port: UInt16?
-    var index = host.count
-    var value = 0
-    var scale = 1
-    while index > 0, index > host.count - 6 {
-      index -= 1
-      let byte = host[index]
-      if byte == UInt8(ascii: ":") {
-        nameEnd = index
-        // An empty port is the default one (RFC 3986 §3.2.3).
-        if index + 1 < host.count { port = UInt16(exactly: value) ?? 0 }
-        break
-      }
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { break }
-      value += Int(byte - UInt8(ascii: "0")) * scale
-      scale *= 10
-    }
-    if nameEnd > 1, host[nameEnd - 1] == UInt8(ascii: ".") { nameEnd -= 1 }
-    return (nameEnd, port)
   }
 }

@@ -19,6 +19,7 @@ struct RecordCodecTests {
         entryID: 3, variant: 9, vary: "accept: a", entityTag: "\"x\"", lastModified: "Mon",
         body: [1, 2, 3])
     },
+    Case(name: "tags") { .sample(entryID: 5, body: [1], tags: ["article:1", "", "b"]) },
     Case(name: "chunked body") {
       .sample(entryID: 4, body: nil, bodyLength: 70_000, chunkCount: 2)
     },
@@ -34,7 +35,8 @@ struct RecordCodecTests {
     let buffer = RecordBuffer.sample(
       entryID: 77, name: "the key", variant: 5, routeID: 6, status: 404,
       flags: [.noCache, .hasValidator], vary: "vary", head: "the head", entityTag: "\"tag\"",
-      lastModified: "Mon, 01", body: Array("the body".utf8), evictAfter: 123, keepUntil: 456)
+      lastModified: "Mon, 01", body: Array("the body".utf8), tags: ["one", "two"],
+      evictAfter: 123, keepUntil: 456)
     let view = buffer.view
     #expect(
       view.metadata
@@ -51,6 +53,7 @@ struct RecordCodecTests {
       view.inlineBody,
     ].map { String(decoding: $0, as: UTF8.self) }
     #expect(sections == ["the key", "vary", "the head", "\"tag\"", "Mon, 01", "the body"])
+    #expect(view.tags.map { String(decoding: $0, as: UTF8.self) } == ["one", "two"])
     #expect(view.isInline && view.chunkCount == 0)
     withExtendedLifetime(buffer) {}
   }
@@ -93,6 +96,17 @@ struct RecordCodecTests {
     }
     #expect(accepted == [])
     #expect((bytes + [0]).withUnsafeBytes { RecordView($0) == nil })
+  }
+
+  @Test func aRecordMayHaveAsManyTagsAsTheLimitsSay() {
+    let count = StoreConfiguration.tagsMax
+    let length = StoreConfiguration.tagBytesMax / count
+    let tags = (0..<count).map { String(repeating: "t", count: length - 3) + "\($0 + 100)" }
+    let buffer = RecordBuffer.sample(entryID: 1, body: [1], tags: tags)
+    let read = withExtendedLifetime(buffer) {
+      buffer.view.tags.map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(read == tags && buffer.view.tags.count == count)
   }
 
   @Test func aChunkIsBoundToItsEntryAndNumber() {
@@ -157,5 +171,36 @@ struct StoreKeyHashTests {
     let first = [UInt8(1)].withUnsafeBytes { StoreKeyHash.hash((1, 2), $0) }
     let second = [UInt8(1)].withUnsafeBytes { StoreKeyHash.hash((1, 3), $0) }
     #expect(first != second)
+  }
+
+  private static func key(_ wholeKey: String, path: String) -> StoreKey {
+    Array(wholeKey.utf8).withUnsafeBytes { wholeKey in
+      Array(path.utf8).withUnsafeBytes {
+        StoreKeyHash.key((1, 2), wholeKey: wholeKey, path: $0)
+      }
+    }
+  }
+
+  @Test func copiesOfOnePathLieSideBySide() {
+    let first = Self.key("a", path: "/articles/1")
+    let second = Self.key("b", path: "/articles/1")
+    let other = Self.key("a", path: "/articles/2")
+    #expect(first.high == second.high && first.low != second.low)
+    #expect(first.high != other.high && first.low == other.low)
+  }
+
+  @Test(
+    arguments: [
+      ("//", "/"), ("///a", "/a"), ("/a//b", "/a/b"), ("/a/b//", "/a/b/"),
+      ("//abcdefghijk//lmnopqrstuvwxyz", "/abcdefghijk/lmnopqrstuvwxyz"),
+      ("/abcdef//", "/abcdef/"), ("/1234567//8", "/1234567/8"),
+    ]) func repeatedSlashesCountAsOne(_ repeated: String, _ plain: String)
+  {
+    #expect(Self.key("a", path: repeated) == Self.key("a", path: plain))
+  }
+
+  @Test func aSlashAtTheEndCounts() {
+    #expect(Self.key("a", path: "/a") != Self.key("a", path: "/a/"))
+    #expect(Self.key("a", path: "") != Self.key("a", path: "/"))
   }
 }

@@ -11,6 +11,7 @@ struct StoreAudit {
   private(set) var problems: [String] = []
   private(set) var entryCount = 0
   private(set) var chunkRowCount = 0
+  private(set) var tagRowCount = 0
   private(set) var routeCounts: [UInt64: Int64] = [:]
 
   /// `checkBody` gets each entry with its body.
@@ -22,16 +23,21 @@ struct StoreAudit {
     let transaction = try environment.beginWrite()
     var ownedChunks: Set<ChunkKey> = []
     var expectedExpiryCount = 0
+    var expectedTags: Set<TagKey> = []
+    let secret = (identity.secretFirst, identity.secretSecond)
     try forEachRow(transaction, transaction.tables.entries) { key, value in
       guard let rowKey = EntriesKey(key), let view = RecordView(value), view.isUndamaged else {
         return problems.append("a damaged record")
       }
       entryCount += 1
       let entryID = view.entryID
+      let tagHashes = Set(view.tags.map { StoreKeyHash.tagHash(secret, $0) })
+      expectedTags.formUnion(tagHashes.map { TagKey($0, entryID) })
       guard
-        let order = try transaction.value(transaction.tables.order, entryID.bigEndian)?
-          .row(OrderRow.self), order.key == rowKey, order.chunkCount == view.chunkCount,
-        order.routeID == view.routeID
+        let orderValue = try transaction.value(transaction.tables.order, entryID.bigEndian),
+        let order = OrderRow(orderValue), order.key == rowKey,
+        order.chunkCount == view.chunkCount, order.routeID == view.routeID,
+        OrderRow.tagHashes(orderValue) == tagHashes.sorted()
       else { return problems.append("entry \(entryID): its order row does not fit") }
       routeCounts[view.routeID, default: 0] += 1
       if order.evictAfterMilliseconds != .max { expectedExpiryCount += 1 }
@@ -60,6 +66,13 @@ struct StoreAudit {
         problems.append("a chunk that no record owns")
       }
     }
+    try forEachRow(transaction, transaction.tables.tags) { key, _ in
+      tagRowCount += 1
+      if TagKey(key).map({ expectedTags.remove($0) == nil }) ?? true {
+        problems.append("a tag's row without its entry")
+      }
+    }
+    if !expectedTags.isEmpty { problems.append("\(expectedTags.count) tag rows are missing") }
     try expectCount(transaction, transaction.tables.order, entryCount, "order")
     try expectCount(transaction, transaction.tables.expiry, expectedExpiryCount, "expiry")
     try expectCount(transaction, transaction.tables.pending, 0, "pending")

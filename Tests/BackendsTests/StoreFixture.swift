@@ -64,13 +64,13 @@ final class StoreFixture {
   @discardableResult
   func putInline(
     _ name: String, _ body: String, entryID: UInt64? = nil, variant: UInt64 = 0,
-    mode: WriteMode = .insert, routeID: UInt64 = 1, evictAfter: Int64 = .max,
-    keepUntil: Int64? = nil
+    mode: WriteMode = .insert, routeID: UInt64 = 1, tags: [String] = [],
+    evictAfter: Int64 = .max, keepUntil: Int64? = nil
   ) -> UInt64 {
     let entryID = entryID ?? store.nextEntryID()
     let record = RecordBuffer.sample(
       entryID: entryID, name: name, variant: variant, routeID: routeID, body: Array(body.utf8),
-      evictAfter: evictAfter, keepUntil: keepUntil)
+      tags: tags, evictAfter: evictAfter, keepUntil: keepUntil)
     #expect(store.put(record, key: key(name), mode: mode) == nil)
     return entryID
   }
@@ -78,7 +78,8 @@ final class StoreFixture {
   /// Puts an entry with this many chunks of `chunkBytes`; returns its ID.
   @discardableResult
   func putChunked(
-    _ name: String, chunkCount: UInt32, chunkBytes: Int, routeID: UInt64 = 1
+    _ name: String, chunkCount: UInt32, chunkBytes: Int, routeID: UInt64 = 1,
+    tags: [String] = []
   ) -> UInt64 {
     let entryID = store.nextEntryID()
     for index in 0..<chunkCount {
@@ -87,7 +88,7 @@ final class StoreFixture {
     }
     let record = RecordBuffer.sample(
       entryID: entryID, name: name, routeID: routeID, body: nil,
-      bodyLength: UInt64(chunkCount) * UInt64(chunkBytes), chunkCount: chunkCount)
+      bodyLength: UInt64(chunkCount) * UInt64(chunkBytes), chunkCount: chunkCount, tags: tags)
     #expect(store.put(record, key: key(name), mode: .insert) == nil)
     return entryID
   }
@@ -180,7 +181,8 @@ extension RecordBuffer {
     entryID: UInt64, name: String = "name", variant: UInt64 = 0, routeID: UInt64 = 1,
     status: UInt16 = 200, flags: StoredFlags = [], vary: String = "", head: String = "head",
     entityTag: String = "", lastModified: String = "", body: [UInt8]?, bodyLength: UInt64 = 0,
-    chunkCount: UInt32 = 0, evictAfter: Int64 = .max, keepUntil: Int64? = nil
+    chunkCount: UInt32 = 0, tags: [String] = [], evictAfter: Int64 = .max,
+    keepUntil: Int64? = nil
   ) -> RecordBuffer {
     let metadata = StoredMetadata(
       entryID: entryID, status: status, flags: flags, requestTimeMilliseconds: 1001,
@@ -195,7 +197,8 @@ extension RecordBuffer {
         RecordBuffer.make(
           metadata: metadata, routeID: routeID, wholeKey: sections[0], varyBlock: sections[1],
           variantHash: variant, head: sections[2], entityTag: sections[3],
-          lastModified: sections[4], evictAfterMilliseconds: evictAfter,
+          lastModified: sections[4], tags: tags.map { Array($0.utf8) },
+          evictAfterMilliseconds: evictAfter,
           keepUntilMilliseconds: keepUntil, inlineBody: body == nil ? nil : inlineBody,
           chunkCount: chunkCount)
       }

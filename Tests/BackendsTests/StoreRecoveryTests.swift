@@ -69,21 +69,26 @@ struct StoreRecoveryTests {
     for number in 0..<400 as Range<UInt64> {
       let name = "a\(number % 23)"
       switch number % 5 {
-      case 0: fixture.putChunked(name, chunkCount: 2, chunkBytes: 20_000, routeID: number % 3)
+      case 0:
+        fixture.putChunked(
+          name, chunkCount: 2, chunkBytes: 20_000, routeID: number % 3, tags: ["big"])
       case 1: fixture.store.remove(key: fixture.key(name))
       case 2:
-        let entryID = fixture.putInline(name, "x", variant: number % 4, keepUntil: now + 1000)
+        let entryID = fixture.putInline(
+          name, "x", variant: number % 4, tags: ["a", "b"], keepUntil: now + 1000)
         fixture.putInline(
           name, "y", entryID: entryID, variant: number % 4, mode: .refresh, routeID: 9,
-          evictAfter: now + 5)
-      default: fixture.putInline(name, String(repeating: "z", count: 5000), routeID: number % 3)
+          tags: number % 2 == 0 ? ["a", "d"] : ["b"], evictAfter: now + 5)
+      default:
+        fixture.putInline(
+          name, String(repeating: "z", count: 5000), routeID: number % 3, tags: ["c", "d", "c"])
       }
       if number % 50 == 49 { fixture.store.sweep() }
     }
     fixture.close()
     let audit = try StoreAudit(path: folder.path)
     #expect(audit.problems == [])
-    #expect(audit.entryCount > 5)
+    #expect(audit.entryCount > 5 && audit.tagRowCount > audit.entryCount)
   }
 
   @Test func aLoweredSizeTrimsTheStore() throws {
@@ -141,7 +146,8 @@ struct StoreRecoveryTests {
   // MARK: Damage
 
   enum Damage: CaseIterable {
-    case garbage, empty, truncatedToHalf, truncatedToThePages, foreignTables, otherFormat, marked
+    case garbage, empty, truncatedToHalf, truncatedToThePages, foreignTables, olderFormat,
+      otherFormat, marked
   }
 
   @Test(arguments: Damage.allCases) func aDamagedOrForeignFileIsSetAside(
@@ -162,6 +168,7 @@ struct StoreRecoveryTests {
     case .truncatedToHalf: truncate(dataPath, 300_000)
     case .truncatedToThePages: truncate(dataPath, 8192)
     case .foreignTables: break
+    case .olderFormat: try Self.setFormat(folder, StoreSchema.format - 1)
     case .otherFormat: try Self.setFormat(folder, 99)
     case .marked: try StoreFolder(path: folder.path).markForSettingAside()
     }
@@ -197,7 +204,7 @@ struct StoreRecoveryTests {
     let first = try StoreFixture(folder: folder)
     let record = RecordBuffer.sample(
       entryID: first.store.nextEntryID(), name: "a", head: "head of a",
-      body: Array("body of a".utf8))
+      body: Array("body of a".utf8), tags: ["one", "two"])
     #expect(first.store.put(record, key: first.key("a"), mode: .insert) == nil)
     first.putInline("b", "body of b")
     first.close()

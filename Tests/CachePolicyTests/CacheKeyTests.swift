@@ -88,4 +88,33 @@ struct CacheKeyTests {
     #expect(Array(key.prefix(5)) == [0x02, 0x01, 0, 0, 7])
     #expect(key.count == 4 + 0x0102)
   }
+
+  @Test func theReaderFindsWhatTheWriterWrote() throws {
+    for query in [nil, "", "a=1&b=2"] as [String?] {
+      for further in [[], Array("h\u{1}\u{0}".utf8)] as [[UInt8]] {
+        let key = Self.key("api", "Example.com:8080", "//a?/b", query) + further
+        let found = CacheKey.Parts(key.span)
+        let parts = try #require(found)
+        func text(_ range: Range<Int>) -> String { String(decoding: key[range], as: UTF8.self) }
+        #expect(text(parts.upstream) == "api")
+        #expect(text(parts.authority) == "example.com:8080")
+        #expect(text(parts.path) == "//a?/b")
+        #expect(parts.query.map(text) == query)
+        #expect(Array(key[parts.further]) == further)
+      }
+    }
+  }
+
+  @Test func aKeyCutShortInAPartIsNoKey() {
+    let key = Self.key("api", "a", "/p", "q")
+    let pathEnd = Self.key("api", "a", "/p").count
+    let accepted = (0...key.count).filter { count in
+      let start = key.prefix(count)
+      return CacheKey.Parts(start.span) != nil
+    }
+    #expect(accepted == [pathEnd, key.count])
+    let tooLong: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF] + key
+    let parts = CacheKey.Parts(tooLong.span)
+    #expect(parts == nil)
+  }
 }

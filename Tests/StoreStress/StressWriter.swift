@@ -98,6 +98,7 @@ private func makeRecord(
     RecordBuffer.make(
       metadata: metadata, routeID: entryID % 3, wholeKey: wholeKey, varyBlock: empty,
       variantHash: entryID % 2, head: wholeKey, entityTag: empty, lastModified: empty,
+      tags: [Array("tag-\(entryID % 5)".utf8), Array("all".utf8)],
       evictAfterMilliseconds: .max, keepUntilMilliseconds: nil, inlineBody: inlineBody,
       chunkCount: chunkCount)
   }

@@ -34,11 +34,11 @@ enum ChunkRow {
 enum StoreSizes {
   private static let pageBytes = 4096
 
-  static func recordBytes(_ count: Int) -> UInt64 {
+  static func recordBytes(_ count: Int, tagCount: Int) -> UInt64 {
     // Longer values have pages of their own; shorter ones share, and pages are not quite full. The
-    // other rows of an entry are some 200 bytes.
+    // other rows of an entry are some 200 bytes, and a tag's some 40.
     let shared = count > 1900 ? wholePages(count) : count * 3 / 2
-    return UInt64(shared + 300)
+    return UInt64(shared + 300 + 60 * tagCount)
   }
 
   static func chunkBytes(_ count: Int) -> UInt64 {

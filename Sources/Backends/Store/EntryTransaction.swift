@@ -8,17 +8,25 @@ internal import CachePolicy
 
 final class EntryTransaction {
   let transaction: WriteTransaction
-  let pins: PinTable
-  let purgeFloor: UInt64
-  let variantsMax: Int
-  /// The longest body: one that is nearly as large as the store would empty it first.
-  let chunkedBytesMax: UInt64
-  private var claimed: [UInt64] = []
+  let context: Context
+  /// Entries whose chunks this transaction deletes.
+  var claimed: [UInt64] = []
   private var routeDeltas: [UInt64: RouteRow] = [:]
   private var isCommitted = false
   private(set) var counts = Counts()
 
   var tables: StoreTables { transaction.tables }
+  var pins: PinTable { context.pins }
+
+  /// What a transaction goes by.
+  struct Context {
+    var pins: PinTable
+    var secret: (UInt64, UInt64)
+    var purgeFloor: UInt64
+    var variantsMax: Int
+    /// The longest body: one that is nearly as large as the store would empty it first.
+    var chunkedBytesMax: UInt64
+  }
 
   /// What the transaction did, for the statistics: counted once it is committed.
   struct Counts {
@@ -36,15 +44,9 @@ final class EntryTransaction {
     case replaced, purged, evicted, expired, variantsMax, damaged
   }
 
-  init(
-    _ environment: LMDBEnvironment, pins: PinTable, purgeFloor: UInt64, variantsMax: Int,
-    chunkedBytesMax: UInt64
-  ) throws(LMDBError) {
+  init(_ environment: LMDBEnvironment, _ context: Context) throws(LMDBError) {
     transaction = try environment.beginWrite()
-    self.pins = pins
-    self.purgeFloor = purgeFloor
-    self.variantsMax = variantsMax
-    self.chunkedBytesMax = chunkedBytesMax
+    self.context = context
   }
 
   deinit {
@@ -89,7 +91,7 @@ final class EntryTransaction {
     let currentID = current?.entryID
     let pending = PendingRecord(
       sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
-    guard entryID >= purgeFloor, pending.applies(over: currentID) else {
+    guard entryID >= context.purgeFloor, pending.applies(over: currentID) else {
       if mode == .insert && currentID != entryID { try reclaim(entryID) }
       return .invalidated
     }
@@ -124,8 +126,11 @@ final class EntryTransaction {
     _ record: RecordBuffer, _ rowKey: EntriesKey
   ) throws(LMDBError) -> NotStoredReason? {
     let entryID = record.view.entryID
-    guard let old = try orderRow(entryID), old.key == rowKey else { return .storeFailed }
+    guard let (old, tagHashes) = try orderRowAndTags(entryID), old.key == rowKey else {
+      return .storeFailed
+    }
     try deleteExpiry(of: old, entryID)
+    try deleteTags(tagHashes, entryID)
     noteRoute(old, sign: -1)
     try writeRows(record, rowKey, chunkBytes: old.chunkBytes)
     return nil
@@ -142,7 +147,9 @@ final class EntryTransaction {
       chunkBytes: chunkBytes, recordBytes: UInt32(record.bytes.count),
       chunkCount: view.chunkCount)
     try transaction.put(tables.entries, rowKey, record.bytes)
-    try transaction.put(tables.order, entryID.bigEndian, value: row)
+    let tagHashes = tagHashes(of: view)
+    try transaction.put(tables.order, entryID.bigEndian, row.value(tagHashes: tagHashes))
+    try putTags(tagHashes, entryID)
     for key in expiryKeys(of: row, entryID) {
       try transaction.put(tables.expiry, key, UnsafeRawBufferPointer(start: nil, count: 0))
     }
@@ -167,7 +174,7 @@ final class EntryTransaction {
       }
       next = key.variantHash == .max ? nil : key.variantHash + 1
     }
-    if count >= variantsMax, let oldest { try removeEntry(oldest, because: .variantsMax) }
+    if count >= context.variantsMax, let oldest { try removeEntry(oldest, because: .variantsMax) }
   }
 
   /// Removes all variants of a key.
@@ -214,10 +221,13 @@ final class EntryTransaction {
 
   /// Removes all rows of an entry; its chunks once nobody serves from them.
   func removeEntry(_ entryID: UInt64, because cause: Cause) throws(LMDBError) {
-    let found = try orderRow(entryID)
+    let found = try orderRowAndTags(entryID)
     // A row that cannot be read goes too: whoever walks the order must not meet it again.
-    guard try transaction.delete(tables.order, entryID.bigEndian), let row = found else { return }
+    guard try transaction.delete(tables.order, entryID.bigEndian),
+      let (row, tagHashes) = found
+    else { return }
     try deleteExpiry(of: row, entryID)
+    try deleteTags(tagHashes, entryID)
     noteRoute(row, sign: -1)
     if let bytes = try transaction.value(tables.entries, row.key) {
       let view = RecordView(bytes)
@@ -236,7 +246,8 @@ final class EntryTransaction {
       }
     }
     counts.removed += 1
-    counts.freedBytes += StoreSizes.recordBytes(Int(row.recordBytes)) + row.chunkBytes
+    counts.freedBytes +=
+      StoreSizes.recordBytes(Int(row.recordBytes), tagCount: tagHashes.count) + row.chunkBytes
     switch cause {
     case .evicted: counts.evicted += 1
     case .expired: counts.expired += 1
@@ -246,89 +257,22 @@ final class EntryTransaction {
     }
   }
 
-  // MARK: Chunks
-
-  /// Stores a body chunk. Chunks come in order; a gap means that one was lost, and the entry with
-  /// it.
-  func put(
-    _ chunk: BodyChunk, _ key: ChunkKey
-  ) throws(LMDBError) -> NotStoredReason? {
-    guard key.entryID >= purgeFloor else {
-      try reclaim(key.entryID)
-      return .invalidated
-    }
-    var row =
-      try pendingRow(key.entryID) ?? PendingRow(chunkBytes: 0, chunkCount: 0, isOrphan: 0)
-    guard row.isOrphan == 0, row.chunkCount == key.index else {
-      try reclaim(key.entryID)
-      return .storeFailed
-    }
-    row.chunkCount += 1
-    row.chunkBytes += UInt64(chunk.count)
-    guard row.chunkBytes <= chunkedBytesMax else {
-      try reclaim(key.entryID)
-      return .tooLarge
-    }
-    try transaction.put(tables.pending, key.entryID.bigEndian, value: row)
-    let target = try transaction.reserve(
-      tables.chunks, key, byteCount: ChunkRow.headerBytes + chunk.count)
-    ChunkRow.write(chunk.bytes, key, into: target)
-    return nil
-  }
-
-  /// Deletes the chunks that no record owns, unless they are pinned.
-  func reclaim(_ entryID: UInt64) throws(LMDBError) {
-    guard var row = try pendingRow(entryID) else { return }
-    guard pins.claimForDeletion(entryID) else {
-      row.isOrphan = 1
-      return try transaction.put(tables.pending, entryID.bigEndian, value: row)
-    }
-    claimed.append(entryID)
-    try deleteChunks(entryID)
-    try transaction.delete(tables.pending, entryID.bigEndian)
-  }
-
-  private func deleteChunks(_ entryID: UInt64) throws(LMDBError) {
-    let cursor = try transaction.cursor(tables.chunks)
-    defer { mdb_cursor_close(cursor) }
-    while let found = try transaction.row(atOrAfter: ChunkKey(entryID, 0), cursor),
-      let key = ChunkKey(found.key), key.entryID == entryID
-    {
-      try LMDBError.check(mdb_cursor_del(cursor, 0))
-    }
-  }
-
-  /// Deletes at most `rowsMax` chunks that a dead process left without a record; false: none left.
-  func reclaimLeftovers(rowsMax: Int) throws(LMDBError) -> Bool {
-    let pending = try transaction.cursor(tables.pending)
-    defer { mdb_cursor_close(pending) }
-    let chunks = try transaction.cursor(tables.chunks)
-    defer { mdb_cursor_close(chunks) }
-    var rows = 0
-    while let first = try transaction.row(atOrAfter: UInt64(0), pending),
-      let word = first.key.row(UInt64.self)
-    {
-      let entryID = UInt64(bigEndian: word)
-      while let found = try transaction.row(atOrAfter: ChunkKey(entryID, 0), chunks),
-        let key = ChunkKey(found.key), key.entryID == entryID
-      {
-        if rows >= rowsMax { return true }
-        try LMDBError.check(mdb_cursor_del(chunks, 0))
-        rows += 1
-      }
-      try transaction.delete(tables.pending, word)
-      rows += 1
-    }
-    return false
-  }
-
   // MARK: Rows
 
   func orderRow(_ entryID: UInt64) throws(LMDBError) -> OrderRow? {
-    try transaction.value(tables.order, entryID.bigEndian)?.row(OrderRow.self)
+    try transaction.value(tables.order, entryID.bigEndian).flatMap { OrderRow($0) }
   }
 
-  private func pendingRow(_ entryID: UInt64) throws(LMDBError) -> PendingRow? {
+  private func orderRowAndTags(
+    _ entryID: UInt64
+  ) throws(LMDBError) -> (row: OrderRow, tagHashes: [UInt64])? {
+    guard let value = try transaction.value(tables.order, entryID.bigEndian),
+      let row = OrderRow(value)
+    else { return nil }
+    return (row, OrderRow.tagHashes(value))
+  }
+
+  func pendingRow(_ entryID: UInt64) throws(LMDBError) -> PendingRow? {
     try transaction.value(tables.pending, entryID.bigEndian)?.row(PendingRow.self)
   }
 

@@ -56,7 +56,7 @@ extension EntryTransaction {
     let cursor = try transaction.cursor(tables.order)
     defer { mdb_cursor_close(cursor) }
     while let found = try transaction.row(atOrAfter: UInt64(0), cursor),
-      let word = found.key.row(UInt64.self), UInt64(bigEndian: word) < purgeFloor
+      let word = found.key.row(UInt64.self), UInt64(bigEndian: word) < context.purgeFloor
     {
       if counts.removed >= Self.removalsMax { return true }
       try removeEntry(UInt64(bigEndian: word), because: .purged)

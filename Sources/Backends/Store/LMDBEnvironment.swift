@@ -50,9 +50,10 @@ struct StoreTables: Sendable {
   var chunks: MDB_dbi = 0
   var order: MDB_dbi = 0
   var expiry: MDB_dbi = 0
+  var tags: MDB_dbi = 0
   var pending: MDB_dbi = 0
   var routes: MDB_dbi = 0
-  static let count: MDB_dbi = 7
+  static let count: MDB_dbi = 8
 }
 
 final class LMDBEnvironment: @unchecked Sendable {
@@ -233,6 +234,19 @@ final class WriteTransaction {
   ) throws(LMDBError) {
     let code = withUnsafeBytes(of: value) { valueBytes in
       withUnsafeBytes(of: key) { bytes in
+        var keyValue = MDB_val(bytes)
+        var dataValue = MDB_val(valueBytes)
+        return mdb_put(handle, table, &keyValue, &dataValue, 0)
+      }
+    }
+    try LMDBError.check(code)
+  }
+
+  func put<Key: BitwiseCopyable>(
+    _ table: MDB_dbi, _ key: Key, _ value: [UInt8]
+  ) throws(LMDBError) {
+    let code = withUnsafeBytes(of: key) { bytes in
+      value.withUnsafeBytes { valueBytes in
         var keyValue = MDB_val(bytes)
         var dataValue = MDB_val(valueBytes)
         return mdb_put(handle, table, &keyValue, &dataValue, 0)

@@ -122,7 +122,10 @@ public final class LMDBStore: Sendable {
     var hasMore = true
     while hasMore {
       let changes = try EntryTransaction(
-        environment, pins: noPins, purgeFloor: floor, variantsMax: .max, chunkedBytesMax: .max)
+        environment,
+        EntryTransaction.Context(
+          pins: noPins, secret: (0, 0), purgeFloor: floor, variantsMax: .max,
+          chunkedBytesMax: .max))
       hasMore = try changes.reclaimLeftovers(rowsMax: 4096)
       _ = try changes.commit(routes: &noRoutes, generation: 1)
     }

@@ -3,15 +3,15 @@
 ///
 /// `RecordBuffer` writes one and owns its memory; `RecordView` reads one in place, from such a
 /// buffer or from the map. Fixed little-endian fields, then the whole key, the Vary block, the
-/// head, the entity tag, Last-Modified and the inline body, without padding: records in the map
-/// are aligned to two bytes only, so every load is unaligned. A view of bytes that do not add up
-/// is refused; whether they are undamaged says the checksum.
+/// head, the entity tag, Last-Modified, the tags and the inline body, without padding: records in
+/// the map are aligned to two bytes only, so every load is unaligned. A view of bytes that do not
+/// add up is refused; whether they are undamaged says the checksum.
 public import CachePolicy
 
 /// Where the fixed fields lie. The checksum comes first and covers all that follows it.
 enum RecordLayout {
   /// "LRR" and the format's version.
-  static let magic: UInt32 = 0x0152_524c
+  static let magic: UInt32 = 0x0252_524c
   static let checksum = 0
   static let magicOffset = 8
   static let totalBytes = 12
@@ -35,8 +35,9 @@ enum RecordLayout {
   static let headBytes = 128
   static let entityTagBytes = 132
   static let lastModifiedBytes = 136
-  static let inlineBodyBytes = 140
-  static let fixedBytes = 144
+  static let tagsBytes = 140
+  static let inlineBodyBytes = 144
+  static let fixedBytes = 148
   /// In `inlineBodyBytes`: the body lies in chunks.
   static let notInline = UInt32.max
   static let checksumSeed: UInt64 = 0x6c61_7264_6572_0001
@@ -116,7 +117,8 @@ public struct RecordView {
   private var headStart: Int { varyBlockStart + length(RecordLayout.varyBlockBytes) }
   private var entityTagStart: Int { headStart + length(RecordLayout.headBytes) }
   private var lastModifiedStart: Int { entityTagStart + length(RecordLayout.entityTagBytes) }
-  private var inlineBodyStart: Int { lastModifiedStart + length(RecordLayout.lastModifiedBytes) }
+  private var tagsStart: Int { lastModifiedStart + length(RecordLayout.lastModifiedBytes) }
+  private var inlineBodyStart: Int { tagsStart + length(RecordLayout.tagsBytes) }
   private var inlineBodyByteCount: Int { isInline ? length(RecordLayout.inlineBodyBytes) : 0 }
 
   public var wholeKey: UnsafeRawBufferPointer {
@@ -132,6 +134,8 @@ public struct RecordView {
   public var lastModified: UnsafeRawBufferPointer {
     section(lastModifiedStart, length(RecordLayout.lastModifiedBytes))
   }
+  /// The names by which the copy is purged together with others.
+  public var tags: RecordTags { RecordTags(section(tagsStart, length(RecordLayout.tagsBytes))) }
   /// The body; empty where it lies in chunks.
   public var inlineBody: UnsafeRawBufferPointer { section(inlineBodyStart, inlineBodyByteCount) }
 
@@ -170,18 +174,35 @@ public final class RecordBuffer: @unchecked Sendable {
   /// `metadata.bodyLength` bytes; nil: the body lies in `chunkCount` chunks under
   /// `metadata.entryID`. `evictAfterMilliseconds` is the wall clock time after which the copy is of
   /// no use (Int64.max: never), `keepUntilMilliseconds` when it is removed even so (nil: never).
+  /// More `tags` than `StoreConfiguration.tagsMax`, or longer ones together than `tagBytesMax`, are
+  /// a programmer's error.
   public static func make(
     metadata: StoredMetadata, routeID: UInt64, wholeKey: UnsafeRawBufferPointer,
     varyBlock: UnsafeRawBufferPointer, variantHash: UInt64, head: UnsafeRawBufferPointer,
     entityTag: UnsafeRawBufferPointer, lastModified: UnsafeRawBufferPointer,
-    evictAfterMilliseconds: Int64, keepUntilMilliseconds: Int64?,
+    tags: [[UInt8]] = [], evictAfterMilliseconds: Int64, keepUntilMilliseconds: Int64?,
     inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32 = 0
+  ) -> RecordBuffer {
+    RecordTags.encode(tags).withUnsafeBytes { tagSection in
+      make(
+        metadata: metadata, routeID: routeID, variantHash: variantHash,
+        sections: [wholeKey, varyBlock, head, entityTag, lastModified, tagSection],
+        evictAfterMilliseconds: evictAfterMilliseconds,
+        keepUntilMilliseconds: keepUntilMilliseconds, inlineBody: inlineBody,
+        chunkCount: chunkCount)
+    }
+  }
+
+  /// `sections` in the order of their lengths in the layout.
+  private static func make(
+    metadata: StoredMetadata, routeID: UInt64, variantHash: UInt64,
+    sections: [UnsafeRawBufferPointer], evictAfterMilliseconds: Int64,
+    keepUntilMilliseconds: Int64?, inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
   ) -> RecordBuffer {
     let bodyBytes = inlineBody?.reduce(0) { $0 + $1.count }
     storeInvariant(
       bodyBytes == nil || (UInt64(bodyBytes ?? 0) == metadata.bodyLength && chunkCount == 0),
       "an inline body has its announced length and no chunks")
-    let sections = [wholeKey, varyBlock, head, entityTag, lastModified]
     let total =
       RecordLayout.fixedBytes + sections.reduce(0) { $0 + $1.count } + (bodyBytes ?? 0)
     storeInvariant(total < Int(Int32.max), "a record's length fits its field")

@@ -45,6 +45,10 @@ public struct StoreConfiguration: Sendable {
   /// 16 pages of 4 KiB less the page header and the chunk row's checksum.
   public static let chunkBytesOf16Pages = 16 * 4096 - 16 - 8
 
+  /// How many tags a record may have, and how many bytes they have together.
+  public static let tagsMax = 256
+  public static let tagBytesMax = 8 * 1024
+
   /// The most that one transaction writes: enough to make a commit worth its fsync, little enough
   /// that a small store can always make room for it.
   var transactionBytesMax: Int {

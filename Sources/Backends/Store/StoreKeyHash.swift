@@ -1,8 +1,10 @@
 /// SipHash-2-4 with 128 bits of output: a whole cache key under the store's secret becomes the
 /// place where its records lie.
 ///
-/// Keyed, so that nobody outside can choose URLs that collide; the whole key is compared on read
-/// all the same. Allocates nothing. Called once a request by whoever looks a key up or writes one.
+/// The place begins with the path's hash alone, so that all copies of one path lie side by side,
+/// whatever upstream, authority, query or user they belong to, and can be walked. Keyed, so that
+/// nobody outside can choose URLs that collide; the whole key is compared on read all the same.
+/// Allocates nothing. Called once a request by whoever looks a key up or writes one.
 public import CachePolicy
 
 public enum StoreKeyHash {
@@ -29,6 +31,50 @@ public enum StoreKeyHash {
     }
     state.absorb(last)
     return state.finish()
+  }
+
+  /// Where the records of a whole key lie: `high` follows from the path alone, `low` from the whole
+  /// key. `path` is the key's own path.
+  public static func key(
+    _ secret: (UInt64, UInt64), wholeKey: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
+  ) -> StoreKey {
+    StoreKey(high: pathHash(secret, path), low: hash(secret, wholeKey).low)
+  }
+
+  /// The hash of a path in which repeated slashes count as one, as they do where routes match.
+  static func pathHash(_ secret: (UInt64, UInt64), _ path: UnsafeRawBufferPointer) -> UInt64 {
+    guard hasRepeatedSlash(path) else { return hash(secret, path).high }
+    // The same as the hash of a collapsed copy, a byte at a time.
+    var state = SipState(secret)
+    var count = 0
+    var word: UInt64 = 0
+    var previous: UInt8 = 0
+    for byte in path {
+      if byte == UInt8(ascii: "/"), previous == byte { continue }
+      previous = byte
+      word |= UInt64(byte) << UInt64(8 * (count & 7))
+      count += 1
+      if count & 7 == 0 {
+        state.absorb(word)
+        word = 0
+      }
+    }
+    state.absorb(word | UInt64(truncatingIfNeeded: count) << 56)
+    return state.finish().high
+  }
+
+  /// The hash of a tag: its place in the index of tags.
+  static func tagHash(_ secret: (UInt64, UInt64), _ tag: UnsafeRawBufferPointer) -> UInt64 {
+    hash(secret, tag).high
+  }
+
+  private static func hasRepeatedSlash(_ path: UnsafeRawBufferPointer) -> Bool {
+    var previous: UInt8 = 0
+    for byte in path {
+      if byte == UInt8(ascii: "/"), previous == byte { return true }
+      previous = byte
+    }
+    return false
   }
 }
 

@@ -5,8 +5,9 @@
 /// | meta | a number (`MetaKey`) | one or two words |
 /// | entries | StoreKey, variant (`EntriesKey`) | a record (RecordCodec) |
 /// | chunks | entry, index (`ChunkKey`) | checksum, bytes |
-/// | order | entry | `OrderRow`: what must go with the entry, oldest first |
+/// | order | entry | `OrderRow`, hashes of its tags: what must go with the entry, oldest first |
 /// | expiry | kind, time, entry (`ExpiryKey`) | nothing |
+/// | tags | a tag's hash, entry (`TagKey`) | nothing |
 /// | pending | entry | `PendingRow`: chunks that no record owns (yet, or any more) |
 /// | routes | route | `RouteRow` |
 ///
@@ -86,6 +87,25 @@ struct ExpiryKey: BitwiseCopyable, Sendable {
   var entryID: UInt64 { UInt64(bigEndian: entryWord) }
 }
 
+struct TagKey: BitwiseCopyable, Hashable, Sendable {
+  private var hashWord: UInt64
+  private var entryWord: UInt64
+
+  init(_ tagHash: UInt64, _ entryID: UInt64) {
+    hashWord = tagHash.bigEndian
+    entryWord = entryID.bigEndian
+  }
+
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == MemoryLayout<TagKey>.size else { return nil }
+    self = bytes.loadUnaligned(as: TagKey.self)
+  }
+
+  var tagHash: UInt64 { UInt64(bigEndian: hashWord) }
+  var entryID: UInt64 { UInt64(bigEndian: entryWord) }
+}
+
+/// The hashes of the entry's tags lie behind it in its row.
 struct OrderRow: BitwiseCopyable {
   var key: EntriesKey
   var evictAfterMilliseconds: Int64
@@ -96,6 +116,40 @@ struct OrderRow: BitwiseCopyable {
   var recordBytes: UInt32
   var chunkCount: UInt32
   var bytes: UInt64 { UInt64(recordBytes) + chunkBytes }
+
+  /// The row's fixed part; nil where the value is too short.
+  init?(_ value: UnsafeRawBufferPointer) {
+    let count = MemoryLayout<OrderRow>.size
+    guard value.count >= count, (value.count - count) % 8 == 0 else { return nil }
+    self = value.loadUnaligned(as: OrderRow.self)
+  }
+
+  init(
+    key: EntriesKey, evictAfterMilliseconds: Int64, keepUntilMilliseconds: Int64, routeID: UInt64,
+    chunkBytes: UInt64, recordBytes: UInt32, chunkCount: UInt32
+  ) {
+    self.key = key
+    self.evictAfterMilliseconds = evictAfterMilliseconds
+    self.keepUntilMilliseconds = keepUntilMilliseconds
+    self.routeID = routeID
+    self.chunkBytes = chunkBytes
+    self.recordBytes = recordBytes
+    self.chunkCount = chunkCount
+  }
+
+  /// What lies behind the fixed part of a row that `init` accepts.
+  static func tagHashes(_ value: UnsafeRawBufferPointer) -> [UInt64] {
+    stride(from: MemoryLayout<OrderRow>.size, to: value.count, by: 8).map {
+      // SAFETY: `init?` made sure that whole words follow.
+      value.loadUnaligned(fromByteOffset: $0, as: UInt64.self)
+    }
+  }
+
+  func value(tagHashes: [UInt64]) -> [UInt8] {
+    var bytes = withUnsafeBytes(of: self) { Array($0) }
+    for hash in tagHashes { withUnsafeBytes(of: hash) { bytes += $0 } }
+    return bytes
+  }
 }
 
 struct PendingRow: BitwiseCopyable {
@@ -140,7 +194,7 @@ struct StoreIdentity {
 
 enum StoreSchema {
   /// Raised with every change of a row's or record's meaning.
-  static let format: UInt64 = 1
+  static let format: UInt64 = 2
 
   enum Failure: Error {
     /// Set the file aside.
@@ -166,6 +220,7 @@ enum StoreSchema {
       tables.chunks = try transaction.openTable("chunks", flags: flags)
       tables.order = try transaction.openTable("order", flags: flags)
       tables.expiry = try transaction.openTable("expiry", flags: flags)
+      tables.tags = try transaction.openTable("tags", flags: flags)
       tables.pending = try transaction.openTable("pending", flags: flags)
       tables.routes = try transaction.openTable("routes", flags: flags)
       environment.use(tables)

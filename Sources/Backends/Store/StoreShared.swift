@@ -12,6 +12,8 @@ final class StoreShared: Sendable {
   /// Entries with a lower ID were purged, all at once.
   let purgeFloor: Atomic<UInt64>
   let nextEntryID: Atomic<UInt64>
+  /// For `StoreKeyHash`.
+  let secret: (UInt64, UInt64)
 
   struct Report {
     var usedBytes: UInt64 = 0
@@ -27,6 +29,7 @@ final class StoreShared: Sendable {
   init(_ identity: StoreIdentity) {
     purgeFloor = Atomic(identity.purgeFloor)
     nextEntryID = Atomic(identity.epoch << 40)
+    secret = (identity.secretFirst, identity.secretSecond)
     report.withLock { $0.routes = identity.routes }
   }
 

@@ -189,7 +189,8 @@ final class StoreWriter {
 
   private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
     switch write {
-    case .record(let record, _, _): StoreSizes.recordBytes(record.bytes.count)
+    case .record(let record, _, _):
+      StoreSizes.recordBytes(record.bytes.count, tagCount: record.view.tags.count)
     case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
     default: 0
     }
@@ -199,9 +200,11 @@ final class StoreWriter {
 
   private func begin() throws(LMDBError) -> EntryTransaction {
     try EntryTransaction(
-      environment, pins: pins,
-      purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
-      variantsMax: configuration.variantsMax, chunkedBytesMax: configuration.maxSizeBytes / 2)
+      environment,
+      EntryTransaction.Context(
+        pins: pins, secret: shared.secret,
+        purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
+        variantsMax: configuration.variantsMax, chunkedBytesMax: configuration.maxSizeBytes / 2))
   }
 
   private func commit(_ changes: EntryTransaction) throws(LMDBError) {

@@ -158,7 +158,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// The place of the key that was made last.
   private func storeKey() -> StoreKey {
-    placement.wholeKey.withUnsafeBytes { StoreKeyHash.hash(services.store.keySecret, $0) }
+    placement.wholeKey.withUnsafeBytes { wholeKey in
+      placement.path.withUnsafeBytes {
+        StoreKeyHash.key(services.store.keySecret, wholeKey: wholeKey, path: $0)
+      }
+    }
   }
 
   /// The newest copy that the request selects (RFC 9111 §4.1). Within `reader.begin` and `end`.
