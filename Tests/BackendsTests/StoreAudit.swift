@@ -12,6 +12,8 @@ struct StoreAudit {
   private(set) var entryCount = 0
   private(set) var chunkRowCount = 0
   private(set) var tagRowCount = 0
+  /// Purges that were not done with.
+  private(set) var purgeCount = 0
   private(set) var routeCounts: [UInt64: Int64] = [:]
 
   /// `checkBody` gets each entry with its body.
@@ -24,6 +26,7 @@ struct StoreAudit {
     var ownedChunks: Set<ChunkKey> = []
     var expectedExpiryCount = 0
     var expectedTags: Set<TagKey> = []
+    purgeCount = identity.purges.count
     let secret = (identity.secretFirst, identity.secretSecond)
     try forEachRow(transaction, transaction.tables.entries) { key, value in
       guard let rowKey = EntriesKey(key), let view = RecordView(value), view.isUndamaged else {

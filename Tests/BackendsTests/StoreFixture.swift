@@ -56,8 +56,16 @@ final class StoreFixture {
 
   deinit { close() }
 
+  /// Where a whole key's records lie; a name that is none stands for its own path.
   func key(_ name: String) -> StoreKey {
-    Array(name.utf8).withUnsafeBytes { StoreKeyHash.hash(store.keySecret, $0) }
+    let wholeKey = Array(name.utf8)
+    let parts = CacheKey.Parts(wholeKey.span)
+    let path = parts.map { wholeKey[$0.path] } ?? wholeKey[...]
+    return wholeKey.withUnsafeBytes { wholeKey in
+      path.withUnsafeBytes {
+        StoreKeyHash.key(store.keySecret, wholeKey: wholeKey, path: $0)
+      }
+    }
   }
 
   /// Puts an entry whose body lies in its record; returns its ID.
@@ -129,6 +137,24 @@ final class StoreFixture {
     gate.waitUntilHeld()
     return gate
   }
+}
+
+/// A whole key as the repository writes it; as text, since all its lengths are below 128.
+func wholeKey(
+  _ path: String, query: String? = nil, upstream: String = "api",
+  authority: String = "example.com", further: String = ""
+) -> String {
+  var key: [UInt8] = []
+  for part in [upstream, authority, path] {
+    let bytes = Array(part.utf8)
+    CacheKey.append(part: bytes.span, to: &key)
+  }
+  if let query {
+    let bytes = Array(query.utf8)
+    key.append(UInt8(ascii: "?"))
+    CacheKey.append(part: bytes.span, to: &key)
+  }
+  return String(decoding: key, as: UTF8.self) + further
 }
 
 /// Reads all variants within a turn that has begun.

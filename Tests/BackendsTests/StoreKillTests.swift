@@ -17,6 +17,7 @@ import Testing
       try Self.runAndKill(folder, afterReports: reportCount)
       let fixture = try StoreFixture(folder: folder, maxSizeBytes: 4 * 1024 * 1024)
       #expect(fixture.messages.all.isEmpty, "nothing is set aside")
+      #expect(try Self.findPurged(fixture) == [])
       fixture.close()
       let audit = try StoreAudit(path: folder.path) { view, body in
         body == StressBody.bytes(view.entryID, from: 0, count: body.count)
@@ -24,6 +25,22 @@ import Testing
       #expect(audit.problems == [])
       if reportCount >= 200 { #expect(audit.entryCount > 0) }
     }
+  }
+
+  /// Entries that a purge took before the kill, and that a reader finds all the same.
+  private static func findPurged(_ fixture: StoreFixture) throws -> [UInt64] {
+    let file = URL(fileURLWithPath: fixture.folder.path + "/purged-below")
+    let bytes = Array(try Data(contentsOf: file))
+    guard bytes.count == 8 else { return [] }
+    let floor = bytes.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    var found: [UInt64] = []
+    for number in 0..<40 {
+      fixture.forEachRecord(wholeKey("/key/\(number)")) { record in
+        let isTagged = record.tags.contains { $0.elementsEqual("tag-3".utf8) }
+        if isTagged, record.entryID < floor { found.append(record.entryID) }
+      }
+    }
+    return found
   }
 
   private static func runAndKill(_ folder: TemporaryFolder, afterReports count: Int) throws {

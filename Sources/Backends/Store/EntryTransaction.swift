@@ -23,6 +23,7 @@ final class EntryTransaction {
     var pins: PinTable
     var secret: (UInt64, UInt64)
     var purgeFloor: UInt64
+    var purges: PurgeRules
     var variantsMax: Int
     /// The longest body: one that is nearly as large as the store would empty it first.
     var chunkedBytesMax: UInt64
@@ -33,6 +34,7 @@ final class EntryTransaction {
     var evicted: UInt64 = 0
     var expired: UInt64 = 0
     var variantsDropped: UInt64 = 0
+    var purged: UInt64 = 0
     var damaged: UInt64 = 0
     var removed = 0
     /// About what the removals free.
@@ -41,7 +43,7 @@ final class EntryTransaction {
 
   /// Why an entry goes.
   enum Cause {
-    case replaced, purged, evicted, expired, variantsMax, damaged
+    case replaced, removed, purged, evicted, expired, variantsMax, damaged
   }
 
   init(_ environment: LMDBEnvironment, _ context: Context) throws(LMDBError) {
@@ -87,11 +89,17 @@ final class EntryTransaction {
     let view = record.view
     let entryID = view.entryID
     let rowKey = EntriesKey(key, variantHash: view.variantHash)
-    let current = try undamagedRecord(rowKey)
+    var current = try undamagedRecord(rowKey)
+    if let purged = current, isPurged(purged, rowKey) {
+      try removeRow(rowKey, entryID: purged.entryID, because: .purged)
+      current = nil
+    }
     let currentID = current?.entryID
     let pending = PendingRecord(
       sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
-    guard entryID >= context.purgeFloor, pending.applies(over: currentID) else {
+    guard entryID >= context.purgeFloor, pending.applies(over: currentID),
+      !context.purges.refuses(view, pathHash: key.high, mode: mode)
+    else {
       if mode == .insert && currentID != entryID { try reclaim(entryID) }
       return .invalidated
     }
@@ -185,12 +193,23 @@ final class EntryTransaction {
       atOrAfter: EntriesKey(key, variantHash: 0), cursor),
       let rowKey = EntriesKey(found.key), rowKey.storeKey == key
     {
-      let entryID = RecordView(found.value)?.entryID
-      try transaction.delete(tables.entries, rowKey)
-      if let entryID, try orderRow(entryID)?.key == rowKey {
-        try removeEntry(entryID, because: .purged)
-      }
+      try removeRow(rowKey, entryID: RecordView(found.value)?.entryID, because: .removed)
     }
+  }
+
+  /// Removes a row of `entries`, and the entry, where there is one (`entryID`) that leads back here.
+  func removeRow(
+    _ rowKey: EntriesKey, entryID: UInt64?, because cause: Cause
+  ) throws(LMDBError) {
+    try transaction.delete(tables.entries, rowKey)
+    if let entryID, try orderRow(entryID)?.key == rowKey {
+      try removeEntry(entryID, because: cause)
+    }
+  }
+
+  private func isPurged(_ view: RecordView, _ rowKey: EntriesKey) -> Bool {
+    view.entryID < context.purgeFloor
+      || context.purges.hides(view, pathHash: rowKey.storeKey.high)
   }
 
   /// Removes a record that a reader found damaged, unless it has been replaced meanwhile.
@@ -253,7 +272,8 @@ final class EntryTransaction {
     case .expired: counts.expired += 1
     case .variantsMax: counts.variantsDropped += 1
     case .damaged: counts.damaged += 1
-    case .replaced, .purged: break
+    case .purged: counts.purged += 1
+    case .replaced, .removed: break
     }
   }
 

@@ -52,8 +52,9 @@ struct StoreTables: Sendable {
   var expiry: MDB_dbi = 0
   var tags: MDB_dbi = 0
   var pending: MDB_dbi = 0
+  var purges: MDB_dbi = 0
   var routes: MDB_dbi = 0
-  static let count: MDB_dbi = 8
+  static let count: MDB_dbi = 9
 }
 
 final class LMDBEnvironment: @unchecked Sendable {

@@ -8,18 +8,12 @@ internal import CLMDB
 public import CachePolicy
 internal import Synchronization
 
-#if canImport(Glibc)
-  internal import Glibc
-#else
-  internal import Darwin
-#endif
-
 public final class LMDBStore: Sendable {
   public let configuration: StoreConfiguration
   /// For `StoreKeyHash`: random when the store was made, kept in it.
   public let keySecret: (UInt64, UInt64)
-  private let queue: WriteQueue
-  private let shared: StoreShared
+  let queue: WriteQueue
+  let shared: StoreShared
   private let pins: PinTable
   private let marks: VisitedMarks
   /// Nil once closed.
@@ -31,15 +25,15 @@ public final class LMDBStore: Sendable {
   ) {
     self.configuration = configuration
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
-    queue = WriteQueue(configuration)
     shared = StoreShared(opened.identity)
+    queue = WriteQueue(configuration, shared.purges)
     pins = PinTable()
     marks = VisitedMarks()
     environment = Mutex(opened.environment)
     let writer = StoreWriter(
       environment: opened.environment, queue: queue, shared: shared, pins: pins, marks: marks,
       clock: clock, configuration: configuration, log: log)
-    Self.start(WriterBox(writer, queue))
+    WriterThread.start(writer, queue)
   }
 
   deinit { close() }
@@ -124,8 +118,8 @@ public final class LMDBStore: Sendable {
       let changes = try EntryTransaction(
         environment,
         EntryTransaction.Context(
-          pins: noPins, secret: (0, 0), purgeFloor: floor, variantsMax: .max,
-          chunkedBytesMax: .max))
+          pins: noPins, secret: (0, 0), purgeFloor: floor, purges: PurgeRules(secret: (0, 0)),
+          variantsMax: .max, chunkedBytesMax: .max))
       hasMore = try changes.reclaimLeftovers(rowsMax: 4096)
       _ = try changes.commit(routes: &noRoutes, generation: 1)
     }
@@ -159,7 +153,8 @@ public final class LMDBStore: Sendable {
 
   // MARK: Writing
 
-  /// An ID for a new entry: larger than all before, those of earlier processes included.
+  /// An ID for a new entry: larger than all before, those of earlier processes included. A fill
+  /// takes `beginFill()` instead, so that no purge misses it.
   public func nextEntryID() -> UInt64 {
     shared.nextEntryID.wrappingAdd(1, ordering: .relaxed).newValue
   }
@@ -194,17 +189,6 @@ public final class LMDBStore: Sendable {
   /// Removes all variants of a key, visible at once.
   public func remove(key: StoreKey) { queue.remove(key) }
 
-  /// Removes all entries whose ID was given before now, visible at once: also those that are still
-  /// being filled, whose records are refused as `invalidated`. The space comes back in the
-  /// background.
-  public func removeEverything() {
-    let floor = shared.nextEntryID.load(ordering: .sequentiallyConsistent) + 1
-    // Two purges at once: the later floor holds.
-    _ = shared.purgeFloor.max(floor, ordering: .sequentiallyConsistent)
-    queue.append(
-      .purge(floor: shared.purgeFloor.load(ordering: .sequentiallyConsistent)))
-  }
-
   private func counted(_ reason: NotStoredReason?) -> NotStoredReason? {
     if let reason { shared.countNotStored(reason) }
     return reason
@@ -214,6 +198,7 @@ public final class LMDBStore: Sendable {
 
   public func statistics() -> StoreStatistics {
     let queuedBytes = UInt64(queue.bytes)
+    let activePurges = UInt64(shared.purges.count)
     return shared.report.withLock { report in
       var statistics = StoreStatistics()
       statistics.entries = report.entryCount
@@ -224,6 +209,8 @@ public final class LMDBStore: Sendable {
       statistics.expired = report.counts.expired
       statistics.variantsDropped = report.counts.variantsDropped
       statistics.damaged = report.counts.damaged
+      statistics.purged = report.counts.purged
+      statistics.activePurges = activePurges
       statistics.notStored = report.notStored
       statistics.entriesByRoute = report.routes.mapValues { UInt64(clamping: $0.entryCount) }
       statistics.state = report.state
@@ -237,6 +224,8 @@ public final class LMDBStore: Sendable {
   /// Removes what has had its time and what was purged, now, and waits for it. Blocks; for tests
   /// and tools: the writer does the same at its leisure.
   public func sweep() {
+    // Purges are swept once their own commit is past.
+    queue.flush()
     queue.append(.sweep)
     queue.flush()
   }
@@ -247,57 +236,5 @@ public final class LMDBStore: Sendable {
     queue.stop()
     queue.waitUntilStopped()
     environment.withLock { $0 = nil }
-  }
-
-  // MARK: The thread
-
-  /// Carries the writer into its thread, which alone uses it from then on.
-  private final class WriterBox: @unchecked Sendable {
-    // @unchecked Sendable: handed over once, by `start`, and not kept.
-    private var writer: StoreWriter?
-    private let queue: WriteQueue
-
-    init(_ writer: StoreWriter, _ queue: WriteQueue) {
-      self.writer = writer
-      self.queue = queue
-    }
-
-    func run() {
-      writer?.run()
-      // The environment is closed before anybody hears that the writer has ended.
-      writer = nil
-      queue.markStopped()
-    }
-  }
-
-  private static func start(_ box: WriterBox) {
-    #if canImport(Glibc)
-      var thread = pthread_t()
-    #else
-      var thread: pthread_t?
-    #endif
-    // Signals are the main thread's: block them all here while the thread inherits the mask.
-    var all = sigset_t()
-    var previous = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &previous)
-    let argument = Unmanaged.passRetained(box).toOpaque()
-    let code = pthread_create(
-      &thread, nil,
-      { argument in
-        #if canImport(Glibc)
-          guard let argument else { return nil }
-        #endif
-        // SAFETY: retained by `start` for this one take.
-        Unmanaged<WriterBox>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      }, argument)
-    pthread_sigmask(SIG_SETMASK, &previous, nil)
-    storeInvariant(code == 0, "the writer's thread starts")
-    #if canImport(Glibc)
-      pthread_detach(thread)
-    #else
-      if let thread { pthread_detach(thread) }
-    #endif
   }
 }

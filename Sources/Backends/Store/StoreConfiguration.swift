@@ -100,6 +100,11 @@ public struct StoreStatistics: Sendable, Equatable {
   public var expired: UInt64 = 0
   /// Variants removed because their key had too many.
   public var variantsDropped: UInt64 = 0
+  /// Entries removed by purges: `LMDBStore.purge`, not the removal of a key.
+  public var purged: UInt64 = 0
+  /// Purges, but those of everything, whose entries are not all removed yet, or which still hold
+  /// for fills that began before them.
+  public var activePurges: UInt64 = 0
   /// Records and chunks that failed their check and were removed.
   public var damaged: UInt64 = 0
   /// Writes the store itself did not keep, by reason.

@@ -25,7 +25,6 @@ public final class StoreReader {
   private var isWithinTurn = false
   /// The snapshot could not be had: everything is a miss until the next turn.
   private var hasSnapshot = false
-  private var purgeFloor: UInt64 = 0
   /// Overlay objects whose memory was handed out in this turn.
   private var retained: [AnyObject] = []
 
@@ -108,7 +107,6 @@ public final class StoreReader {
     guard hasSnapshot else { return nil }
     self.key = key
     self.wholeKey = wholeKey
-    purgeFloor = shared.purgeFloor.load(ordering: .sequentiallyConsistent)
     pendingIndex = 0
     cursorState = .start
     if queue.overlayCount.load(ordering: .sequentiallyConsistent) != 0 {
@@ -137,10 +135,11 @@ public final class StoreReader {
       // Each variant once, at its first write.
       if records[..<index].contains(where: { $0.variantHash == variantHash }) { continue }
       let stored = pending.hidesSnapshot ? nil : storedRecord(variantHash)
-      var currentID = stored?.entryID
+      // What is purged is no current entry: the writer removes it before it puts another there.
+      var currentID = stored.flatMap { isPurged($0) ? nil : $0.entryID }
       var winner: RecordBuffer?
       for record in records[index...] where record.variantHash == variantHash {
-        guard record.entryID >= purgeFloor, record.applies(over: currentID) else { continue }
+        guard record.applies(over: currentID), !isPurged(record.record.view) else { continue }
         currentID = record.entryID
         winner = record.record
       }
@@ -194,9 +193,16 @@ public final class StoreReader {
   /// Whether it is the key that was asked for, not another with the same hash, and not purged.
   private func isWanted(_ view: RecordView) -> Bool {
     let stored = view.wholeKey
-    guard view.entryID >= purgeFloor, stored.count == wholeKey.count else { return false }
+    guard stored.count == wholeKey.count, !isPurged(view) else { return false }
     guard let left = stored.baseAddress, let right = wholeKey.baseAddress else { return true }
     return memcmp(left, right, stored.count) == 0
+  }
+
+  @inline(__always)
+  private func isPurged(_ view: RecordView) -> Bool {
+    // In this order: a purge of everything raises the floor before it takes rules away.
+    shared.purges.hides(view, pathHash: key.high)
+      || view.entryID < shared.purgeFloor.load(ordering: .sequentiallyConsistent)
   }
 
   private func undamaged(_ bytes: UnsafeRawBufferPointer, _ rowKey: EntriesKey) -> RecordView? {

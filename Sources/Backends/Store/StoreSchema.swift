@@ -9,6 +9,7 @@
 /// | expiry | kind, time, entry (`ExpiryKey`) | nothing |
 /// | tags | a tag's hash, entry (`TagKey`) | nothing |
 /// | pending | entry | `PendingRow`: chunks that no record owns (yet, or any more) |
+/// | purges | a target's hash (`EntriesKey`) | floor, target (`PurgeTarget.row`) |
 /// | routes | route | `RouteRow` |
 ///
 /// Keys are big-endian, so that LMDB's byte order is theirs; values are the machine's own: the
@@ -38,6 +39,23 @@ struct EntriesKey: BitwiseCopyable, Hashable, Sendable {
     StoreKey(high: UInt64(bigEndian: highWord), low: UInt64(bigEndian: lowWord))
   }
   var variantHash: UInt64 { UInt64(bigEndian: variantWord) }
+
+  /// At or before every key.
+  static let first = EntriesKey(StoreKey(high: 0, low: 0), variantHash: 0)
+
+  /// The key behind this one; nil: there is none.
+  var successor: EntriesKey? {
+    var key = storeKey
+    let variant = variantHash &+ 1
+    if variant == 0 {
+      key.low &+= 1
+      if key.low == 0 {
+        key.high &+= 1
+        if key.high == 0 { return nil }
+      }
+    }
+    return EntriesKey(key, variantHash: variant)
+  }
 }
 
 struct ChunkKey: BitwiseCopyable, Hashable, Sendable {
@@ -189,6 +207,8 @@ struct StoreIdentity {
   /// Counts the opens: the upper bits of every entry ID, so that none comes twice.
   var epoch: UInt64
   var purgeFloor: UInt64
+  /// Purges whose entries are not all removed yet.
+  var purges: [PurgeRules.Purge]
   var routes: [UInt64: RouteRow]
 }
 
@@ -222,6 +242,7 @@ enum StoreSchema {
       tables.expiry = try transaction.openTable("expiry", flags: flags)
       tables.tags = try transaction.openTable("tags", flags: flags)
       tables.pending = try transaction.openTable("pending", flags: flags)
+      tables.purges = try transaction.openTable("purges", flags: flags)
       tables.routes = try transaction.openTable("routes", flags: flags)
       environment.use(tables)
       if isNew { try writeNewMeta(transaction) }
@@ -264,6 +285,7 @@ enum StoreSchema {
       let epoch = try transaction.value(meta, MetaKey.epoch.bytes)?.row(UInt64.self),
       let floor = try transaction.value(meta, MetaKey.purgeFloor.bytes)?.row(UInt64.self)
     else { throw LMDBError(code: MDB_INVALID) }
+    let purges = try readPurges(transaction)
     var routes: [UInt64: RouteRow] = [:]
     let cursor = try transaction.cursor(transaction.tables.routes)
     var next: UInt64? = 0
@@ -278,6 +300,23 @@ enum StoreSchema {
     try transaction.put(meta, MetaKey.epoch.bytes, value: epoch + 1)
     return StoreIdentity(
       secretFirst: secret.first, secretSecond: secret.second, epoch: epoch + 1,
-      purgeFloor: floor, routes: routes)
+      purgeFloor: floor, purges: purges, routes: routes)
+  }
+
+  /// A row that cannot be read means that nobody knows what was purged: the file is set aside.
+  private static func readPurges(
+    _ transaction: WriteTransaction
+  ) throws(LMDBError) -> [PurgeRules.Purge] {
+    var purges: [PurgeRules.Purge] = []
+    let cursor = try transaction.cursor(transaction.tables.purges)
+    var next: EntriesKey? = .first
+    while let from = next, let found = try transaction.row(atOrAfter: from, cursor) {
+      guard let key = EntriesKey(found.key), let row = PurgeTarget.read(found.value) else {
+        throw LMDBError(code: MDB_INVALID)
+      }
+      purges.append(PurgeRules.Purge(target: row.target, floor: row.floor))
+      next = key.successor
+    }
+    return purges
   }
 }

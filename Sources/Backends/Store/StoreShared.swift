@@ -12,6 +12,8 @@ final class StoreShared: Sendable {
   /// Entries with a lower ID were purged, all at once.
   let purgeFloor: Atomic<UInt64>
   let nextEntryID: Atomic<UInt64>
+  let purges: PurgeRules
+  let fills = RunningFills()
   /// For `StoreKeyHash`.
   let secret: (UInt64, UInt64)
 
@@ -30,6 +32,7 @@ final class StoreShared: Sendable {
     purgeFloor = Atomic(identity.purgeFloor)
     nextEntryID = Atomic(identity.epoch << 40)
     secret = (identity.secretFirst, identity.secretSecond)
+    purges = PurgeRules(secret: secret, stored: identity.purges)
     report.withLock { $0.routes = identity.routes }
   }
 

@@ -27,6 +27,7 @@ final class StoreWriter {
   private var carriedOver: [QueuedWrite] = []
   /// Entries below the purge floor may be left.
   private var mayHavePurged = true
+  private var purgeSweep = PurgeSweep()
   /// Background work failed: it waits for the next write or a second.
   private var isBackgroundBlocked = false
   private static let idleMilliseconds: Int64 = 1000
@@ -59,6 +60,7 @@ final class StoreWriter {
       isBackgroundBlocked = false
       if !batch.isEmpty || !carriedOver.isEmpty { process(batch) }
       if hasBackgroundWork { isBackgroundBlocked = !stepBackground() }
+      advancePurges()
     }
     if !carriedOver.isEmpty { process([]) }
     if !carriedOver.isEmpty {
@@ -68,6 +70,7 @@ final class StoreWriter {
 
   private var needsIdleTurns: Bool {
     nextKeepUntilMilliseconds != nil || !carriedOver.isEmpty || isBackgroundBlocked
+      || shared.purges.awaitsOthers
   }
 
   // MARK: Batches
@@ -93,6 +96,7 @@ final class StoreWriter {
     }
     if writes.contains(where: { if case .sweep = $0.write { true } else { false } }) {
       while hasBackgroundWork, stepBackground() {}
+      advancePurges()
     }
     finish(batch, writes, outcomes)
   }
@@ -103,13 +107,13 @@ final class StoreWriter {
       var outcomes: [NotStoredReason?] = []
       outcomes.reserveCapacity(writes.count)
       var roomBytes = Int64(clamping: configuration.maxSizeBytes) - Int64(clamping: usedBytes)
-      var isPurge = false
       for queued in writes {
-        if case .purge = queued.write { isPurge = true }
         outcomes.append(try apply(queued.write, to: changes, roomBytes: &roomBytes))
       }
       try commit(changes)
-      if isPurge { mayHavePurged = true }
+      if writes.contains(where: { if case .purge = $0.write { true } else { false } }) {
+        mayHavePurged = true
+      }
       return .success(outcomes)
     } catch {
       return .failure(error)
@@ -140,6 +144,9 @@ final class StoreWriter {
     case .purge(let floor):
       try changes.transaction.put(
         changes.tables.meta, MetaKey.purgeFloor.bytes, value: floor)
+      try changes.deleteRules(floor: floor)
+    case .purgeRule(let purge): try changes.putRule(purge)
+    case .forgetRule(let purge): try changes.deleteRule(purge)
     case .damagedRecord(let key): try changes.removeDamaged(key)
     case .damagedChunk(let key): try changes.removeDamaged(key)
     case .sweep: break
@@ -185,6 +192,12 @@ final class StoreWriter {
       batch, failed: failed, settledSequence: settled ?? writes.last?.sequence ?? 0,
       generation: shared.generation.load(ordering: .sequentiallyConsistent))
     pins.prune(oldestGeneration: oldestGeneration)
+    guard carriedOver.isEmpty else { return }
+    // Not before: what these purges cover may be in the overlay, and has to leave it before they
+    // are done with.
+    for queued in writes {
+      if case .purgeRule(let purge) = queued.write { shared.purges.markStored(purge) }
+    }
   }
 
   private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
@@ -204,7 +217,8 @@ final class StoreWriter {
       EntryTransaction.Context(
         pins: pins, secret: shared.secret,
         purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
-        variantsMax: configuration.variantsMax, chunkedBytesMax: configuration.maxSizeBytes / 2))
+        purges: shared.purges, variantsMax: configuration.variantsMax,
+        chunkedBytesMax: configuration.maxSizeBytes / 2))
   }
 
   private func commit(_ changes: EntryTransaction) throws(LMDBError) {
@@ -219,6 +233,7 @@ final class StoreWriter {
       report.counts.expired += counts.expired
       report.counts.variantsDropped += counts.variantsDropped
       report.counts.damaged += counts.damaged
+      report.counts.purged += counts.purged
     }
     measure()
   }
@@ -287,6 +302,7 @@ final class StoreWriter {
 
   private var hasBackgroundWork: Bool {
     if mayHavePurged || usedBytes > configuration.maxSizeBytes { return true }
+    if shared.purges.hasSweepWork { return true }
     return nextKeepUntilMilliseconds.map { $0 <= clock.nowMilliseconds } ?? false
   }
 
@@ -300,12 +316,24 @@ final class StoreWriter {
       let changes = try begin()
       let hasMore = try changes.removePurged()
       _ = try changes.removePassed(.keepUntil, nowMilliseconds: clock.nowMilliseconds)
+      var sweep = purgeSweep
+      let swept = try sweep.step(changes, shared.purges.waiting)
       try commit(changes)
+      purgeSweep = sweep
+      shared.purges.markSwept(
+        swept, generation: shared.generation.load(ordering: .sequentiallyConsistent))
       mayHavePurged = hasMore
       return true
     } catch {
       noteState(.degraded(error.text))
       return false
     }
+  }
+
+  /// Lets go of purges that nobody can run into any more.
+  private func advancePurges() {
+    guard shared.purges.awaitsOthers else { return }
+    shared.purges.advance(
+      oldestGeneration: queue.pruneToOldestGeneration(), lowestFill: shared.fills.lowest)
   }
 }

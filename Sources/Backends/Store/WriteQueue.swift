@@ -17,6 +17,9 @@ enum StoreWrite {
   case remove(StoreKey)
   /// Entries below the floor are gone.
   case purge(floor: UInt64)
+  case purgeRule(PurgeRules.Purge)
+  /// Wider rules stand in the rule's place.
+  case forgetRule(PurgeRules.Purge)
   case damagedRecord(EntriesKey)
   case damagedChunk(ChunkKey)
   case sweep
@@ -55,6 +58,7 @@ final class WriteQueue: @unchecked Sendable {
   // @unchecked Sendable: `state` is touched only between `monitor.lock()` and `unlock()`.
   private let monitor = MonitorLock()
   private var state = State()
+  private let purges: PurgeRules
   private let bytesMax: Int
   private let batchBytesMax: Int
   private let commitIntervalMilliseconds: Int64
@@ -81,7 +85,8 @@ final class WriteQueue: @unchecked Sendable {
     var slots: [SnapshotSlot] = []
   }
 
-  init(_ configuration: StoreConfiguration) {
+  init(_ configuration: StoreConfiguration, _ purges: PurgeRules) {
+    self.purges = purges
     bytesMax = configuration.queueBytesMax
     batchBytesMax = configuration.transactionBytesMax
     commitIntervalMilliseconds = configuration.commitIntervalMilliseconds
@@ -104,6 +109,9 @@ final class WriteQueue: @unchecked Sendable {
     let variantHash = view.variantHash
     return locked { state in
       if state.failedEntries.contains(entryID) { return .storeFailed }
+      // Under the lock: a record that gets past this comes before the purge's own write, and the
+      // writer removes it with what the purge found.
+      if purges.refuses(view, pathHash: key.high, mode: mode) { return .invalidated }
       let write = StoreWrite.record(record, key: key, mode: mode)
       if let refusal = append(write, to: &state) { return refusal }
       state.overlay.put(
@@ -277,10 +285,17 @@ final class WriteQueue: @unchecked Sendable {
 
   private func prune() { prune(&state) }
 
-  private func prune(_ state: inout State) {
-    state.overlay.prune(oldestGeneration: Self.oldestGeneration(state))
+  @discardableResult
+  private func prune(_ state: inout State) -> UInt64 {
+    let oldestGeneration = Self.oldestGeneration(state)
+    state.overlay.prune(oldestGeneration: oldestGeneration)
     publishOverlayCount(state)
+    return oldestGeneration
   }
+
+  /// The oldest generation a reader may be in; the overlay holds nothing any more that all from
+  /// then on have in their snapshots.
+  func pruneToOldestGeneration() -> UInt64 { locked { prune(&$0) } }
 
   private static func oldestGeneration(_ state: State) -> UInt64 {
     // The other half of StoreReader.begin: the commit is done and its generation published before
