@@ -17,6 +17,9 @@ public enum CommandRunner {
     case .check(let file, let verbose):
       return CheckCommand.run(
         file: file, verbose: verbose, environment: environment, print: printLine)
+    case .config(let file):
+      return ConfigCommand.run(
+        file: file, environment: environment, print: printLine, printError: printError)
     case .schema(let reference):
       return SchemaCommand.run(reference: reference, print: printLine)
     case .version: return VersionCommand.run(print: printLine)

@@ -20,6 +20,8 @@ import Testing
       ("check --verbose a.json", .check(file: "a.json", verbose: true)),
       ("check a.json --verbose", .check(file: "a.json", verbose: true)),
       ("check -- --verbose", .check(file: "--verbose", verbose: false)),
+      ("config", .config(file: "policies.json")), ("config a.json", .config(file: "a.json")),
+      ("config --help", .help(.config)),
       ("schema", .schema(reference: false)),
       ("schema --reference", .schema(reference: true)),
       ("version", .version), ("--version", .version),
@@ -36,7 +38,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("", "a command is needed: serve, check, schema, version, help", .larder),
+      ("", "a command is needed: serve, check, config, schema, version, help", .larder),
       ("sevre", "unknown command \"sevre\", did you mean \"serve\"?", .larder),
       ("frobnicate", "unknown command \"frobnicate\"", .larder),
       ("--hepl", "unknown flag \"--hepl\", did you mean \"--help\"?", .larder),
@@ -51,6 +53,9 @@ import Testing
       ("check a b", "unexpected argument \"b\"", .check),
       ("check --verbos", "unknown flag \"--verbos\", did you mean \"--verbose\"?", .check),
       ("check --config a", "unknown flag \"--config\"", .check),
+      ("config a b", "unexpected argument \"b\"", .config),
+      ("config --verbose", "unknown flag \"--verbose\"", .config),
+      ("confg", "unknown command \"confg\", did you mean \"config\"?", .larder),
       ("schema x", "unexpected argument \"x\"", .schema),
       ("version x", "unexpected argument \"x\"", .version),
       ("--version x", "unexpected argument \"x\"", .version),

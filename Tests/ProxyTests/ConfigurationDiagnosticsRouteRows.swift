@@ -51,9 +51,6 @@ extension ConfigurationDiagnosticsTests {
       "bad proxy", "\"url\": \"http://a\", \"proxy\": \"a:1\"",
       "p.json:2:30: upstreams.u.proxy: \"none\", or a URL that starts with http://, https://, "
         + "socks5://, socks5h://"),
-    upstream(
-      "targeted fields", "\"url\": \"http://a\", \"targetedCacheControl\": []",
-      "p.json:2:21: upstreams.u.targetedCacheControl: not supported by this version yet"),
   ]
 
   static func upstream(
@@ -77,7 +74,8 @@ extension ConfigurationDiagnosticsTests {
     Row(
       "two routes of one name",
       "\"routes\": [{name: 'a', match: '/a'},\n{name: 'a', match: '/b'}]",
-      "p.json:3:8: routes[1].name: the name \"a\" is taken by routes[0]"),
+      "p.json:3:8: routes[1].name: the name \"a\" is taken by routes[0], first at line 2, column 19"
+    ),
     Row(
       "route that never matches",
       "\"routes\": [{name: 'all', match: '/a/**'},\n{name: 'one', match: 'GET /a/{x}'}]",
@@ -116,24 +114,6 @@ extension ConfigurationDiagnosticsTests {
           + "is "
           + "not taken over"
       ]),
-    Row(
-      "fields of a later version",
-      "\"routes\": [{name: 'a', match: '/a', perUser: 'header:Authorization',\nkey: {}, tags: [], "
-        + "invalidates: [], notify: \"false\", clientMay: [],\nclientStrategies: [], "
-        + "maxVariants: 1, "
-        + "range: 'pass', warm: [], stripPrefix: '/', addPrefix: '/'}]",
-      "p.json:2:37: routes[0].perUser: not supported by this version yet",
-      "p.json:3:1: routes[0].key: not supported by this version yet",
-      "p.json:3:10: routes[0].tags: not supported by this version yet",
-      "p.json:3:20: routes[0].invalidates: not supported by this version yet",
-      "p.json:3:37: routes[0].notify: not supported by this version yet",
-      "p.json:3:54: routes[0].clientMay: not supported by this version yet",
-      "p.json:4:1: routes[0].clientStrategies: not supported by this version yet",
-      "p.json:4:23: routes[0].maxVariants: not supported by this version yet",
-      "p.json:4:39: routes[0].range: not supported by this version yet",
-      "p.json:4:54: routes[0].warm: not supported by this version yet",
-      "p.json:4:64: routes[0].stripPrefix: not supported by this version yet",
-      "p.json:4:82: routes[0].addPrefix: not supported by this version yet"),
   ]
 
   static let policyRows: [Row] = [

@@ -208,7 +208,7 @@ import Testing
       "p.json:2:31: listen[1]: \"127.0.0.1:\": a port is a number from 0 to 65535"),
     Row(
       "listen twice on one", "\"listen\": [\"[::1]:1\", \"[::1]:1\"]",
-      "p.json:2:23: listen[1]: \"[::1]:1\" is given twice"),
+      "p.json:2:23: listen[1]: \"[::1]:1\" is given twice, first at line 2, column 12"),
     Row("listen nowhere", "\"listen\": []", "p.json:2:11: listen: at least one address"),
     Row(
       "listen on a number", "\"listen\": 8080",
@@ -266,9 +266,5 @@ import Testing
     Row(
       "no name in the environment", "\"store\": {\"path\": \"${a b}\"}",
       "p.json:2:19: store.path: \"${a b}\" is neither \"${NAME}\" nor \"${NAME:-default}\""),
-    Row(
-      "fields of a later version", "\"publicUrl\": \"http://x\", \"tests\": []",
-      "p.json:2:1: publicUrl: not supported by this version yet",
-      "p.json:2:26: tests: not supported by this version yet"),
   ]
 }

@@ -109,12 +109,125 @@ private struct Refused: Error {}
     #expect(found.routes[2].policy == Policy(strategy: .networkOnly))
   }
 
-  /// Each field of the table is set by the test above: a new row must come with a line there.
+  @Test func everyFieldOfARouteReachesItsPlace() throws {
+    let found = try loaded(
+      """
+      {
+        version: 1, publicUrl: "http://Apps.example.com:8080/",
+        upstreams: {
+          a: { url: "http://a", targetedCacheControl: ["A-Control", "CDN-Cache-Control"] },
+        },
+        defaults: { upstream: "a" },
+        routes: [
+          {
+            name: "r", match: "/v1/x/{y}", strategy: "cache-first",
+            key: {
+              query: ["p", "q"], ignoreQuery: ["utm_*"], sortQuery: true, headers: ["Accept"],
+              cookies: ["region"],
+            },
+            perUser: "header:Authorization", tags: ["t:{y}"],
+            invalidates: ["tag:u:{y}", "/z/{y}/**"], notify: true,
+            clientMay: ["max-age", "no-cache"], clientStrategies: ["network-first", "cache-only"],
+            maxVariants: 7, range: "fetch-whole", warm: ["/v1/x/1", "http://b/v1/x/2?p=1"],
+            stripPrefix: "/v1", addPrefix: "/v%32/%7e",
+          },
+          { name: "s", match: "/s", strategy: "cache-first", key: { query: "none" } },
+        ],
+        tests: [
+          {
+            request: "POST //v1/x/1?p=2", headers: { A: "b" },
+            given: { status: 404, headers: { Age: "1" } },
+            expect: {
+              route: "r", strategy: "cache-first", ttl: "1m", stores: false, key: "p=2",
+              upstreamUrl: "http://a/v2/x/1", perUser: true, tags: ["t:1"],
+            },
+          },
+        ],
+      }
+      """)
+    #expect(found.publicAuthority == "apps.example.com:8080")
+    #expect(found.upstreams[0].targetedCacheControl == ["A-Control", "CDN-Cache-Control"])
+    let options = RouteOptions(
+      key: KeyRecipe(
+        query: .names(["p", "q"]), ignoreQuery: ["utm_*"], sortQuery: true, headers: ["accept"],
+        cookies: ["region"]),
+      perUser: .header("authorization"), tags: [try TagTemplate(parsing: "t:{y}")],
+      invalidates: [
+        try InvalidationTarget(parsing: "tag:u:{y}"), try InvalidationTarget(parsing: "/z/{y}/**"),
+      ],
+      notify: true, clientStrategies: [.networkFirst, .cacheOnly], stripPrefix: "/v1",
+      addPrefix: "/v2/~", warm: ["/v1/x/1", "http://b/v1/x/2?p=1"])
+    #expect(found.routes[0].options == options)
+    #expect(
+      found.routes[0].policy
+        == Policy(
+          strategy: .cacheFirst, maxVariants: 7, clientMay: [.noCache, .maxAge],
+          range: .fetchWhole))
+    #expect(found.routes[1].options == RouteOptions(key: KeyRecipe(query: .none)))
+    var test = PolicyTest(
+      path: "tests[0]", line: 23, column: 5, method: "POST", target: "//v1/x/1?p=2",
+      headers: [.init(name: "A", value: "b")],
+      given: .init(status: 404, headers: [.init(name: "Age", value: "1")]))
+    test.expect.route = "r"
+    test.expect.strategy = .cacheFirst
+    test.expect.timeToLiveMilliseconds = 60_000
+    test.expect.stores = false
+    test.expect.key = "p=2"
+    test.expect.upstreamURL = "http://a/v2/x/1"
+    test.expect.perUser = true
+    test.expect.tags = ["t:1"]
+    #expect(found.tests == [test])
+  }
+
+  /// Each field of the table is set by the tests above: a new row must come with a line there.
   @Test func tableHasNoFieldThatIsNotTested() {
-    let names = FieldTable.sections.filter { $0.path != "defaults" }.map { section in
-      section.fields.count { $0.shape != .unsupported }
-    }
-    #expect(names == [10, 2, 3, 7, 14, 13])
+    let counts = FieldTable.sections.filter { $0.path != "defaults" }.map(\.fields.count)
+    #expect(counts == [12, 2, 3, 8, 14, 25, 5, 4, 2, 8])
+  }
+
+  /// What a route does not say comes from defaults; some of it never does.
+  @Test func routesTakeOverWhatHasAMeaningForThem() throws {
+    let found = try loaded(
+      """
+      {
+        version: 1, upstreams: { a: { url: "http://a" } },
+        defaults: {
+          upstream: "a", ttl: "1m", deadline: "1s", perUser: "cookie:sid", tags: ["all"],
+          key: { query: "none" }, notify: true, maxVariants: 3, range: "fetch-whole",
+          clientMay: [], clientStrategies: ["cache-only"], stripPrefix: "/v1", addPrefix: "/v2",
+          invalidates: ["/list"],
+        },
+        routes: [
+          { name: "own", match: "/v1/a", strategy: "cache-first", key: { sortQuery: true } },
+          { name: "money", match: "/v1/b" },
+          { name: "asked", match: "/v1/c", clientStrategies: ["network-first"] },
+        ],
+      }
+      """)
+    let own = found.routes[0]
+    #expect(own.policy.timeToLive == .fixed(milliseconds: 60_000))
+    #expect(own.policy.deadlineMilliseconds == nil)
+    #expect(own.policy.maxVariants == 3)
+    #expect(own.policy.clientMay == [])
+    #expect(own.policy.range == .fetchWhole)
+    // `key` is taken as a whole or not at all.
+    #expect(own.options.key == KeyRecipe(sortQuery: true))
+    #expect(own.options.perUser == .cookie("sid"))
+    #expect(own.options.tags.map(\.source) == ["all"])
+    #expect(own.options.notify)
+    #expect(own.options.clientStrategies == [.cacheOnly])
+    // A client must not make copies of a balance because of a line somewhere else.
+    let money = found.routes[1]
+    #expect(money.policy == Policy(strategy: .networkOnly))
+    #expect(
+      money.options
+        == RouteOptions(
+          invalidates: [try InvalidationTarget(parsing: "/list")], stripPrefix: "/v1",
+          addPrefix: "/v2"))
+    let asked = found.routes[2]
+    #expect(asked.policy.timeToLive == .fixed(milliseconds: 60_000))
+    #expect(asked.policy.deadlineMilliseconds == 1_000)
+    #expect(asked.options.perUser == .cookie("sid"))
   }
 
   @Test func loneLongTimeoutsCarryTheOthersAlong() throws {
@@ -202,8 +315,9 @@ private struct Refused: Error {}
         "store     \(ConfigurationLoader.resolved("larder-data", besides: path)), up to 1GiB, "
           + "bodies up to 64MiB",
         "upstream  a: http://a/b, connect 2s, first byte 10s, total 1m, retries 0",
-        "route     r: GET /r -> a, network-first, ttl.min 1s, ttl.max 1m30s, deadline 800ms, "
-          + "negative.5xx 2s, ignoreOrigin no-store vary, maxEntrySize 1MiB",
+        "route     r: GET /r -> a, network-first, ttl { \"min\": \"1s\", \"max\": \"1m30s\" }, "
+          + "ignoreOrigin [\"no-store\", \"vary\"], negative { \"5xx\": \"2s\" }, "
+          + "deadline \"800ms\", maxEntrySize \"1MiB\"",
         "defaults  404",
         "\(path): sound, 1 route, 1 upstream, 1 warning",
       ])

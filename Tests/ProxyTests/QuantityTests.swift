@@ -68,6 +68,10 @@ import Testing
 @Suite struct EnvironmentExpansionTests {
   static let environment = ["A": "one", "B_2": "two", "EMPTY": "", "NESTED": "${A}"]
 
+  private func expand(_ text: String) throws(ValueError) -> String {
+    try EnvironmentExpansion.expand(EnvironmentExpansion.parts(text), Self.environment).text
+  }
+
   @Test(arguments: [
     ("plain", "plain"), ("", ""), ("$A $ {A} $", "$A $ {A} $"), ("${A}", "one"),
     ("x${A}y${B_2}z", "xoneytwoz"), ("${A:-other}", "one"), ("${NO:-other}", "other"),
@@ -75,13 +79,13 @@ import Testing
     ("${NESTED}", "${A}"), ("${NO:-{x}", "{x"),
   ])
   func stringIsExpanded(text: String, expected: String) throws {
-    #expect(try EnvironmentExpansion.expand(text, Self.environment) == expected)
+    #expect(try expand(text) == expected)
   }
 
   @Test(arguments: ["${NO}", "${", "${A", "${}", "${1A}", "${A B}", "${A-x}", "${:-x}", "x${A"])
   func stringIsRefused(text: String) {
     #expect(throws: ValueError.self) {
-      try EnvironmentExpansion.expand(text, Self.environment)
+      try expand(text)
     }
   }
 }

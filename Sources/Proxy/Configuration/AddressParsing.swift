@@ -41,13 +41,14 @@ enum AddressParsing {
     return Configuration.ListenAddress(host: host, port: port)
   }
 
-  static func upstreamURL(_ text: String) throws(ValueError) -> UpstreamURL {
-    guard let separator = text.firstRange(of: "://"),
-      let scheme = Upstream.Scheme(rawValue: text[..<separator.lowerBound].lowercased())
+  static func upstreamURL(_ whole: String) throws(ValueError) -> UpstreamURL {
+    let text = withoutCredentials(whole)
+    guard let separator = whole.firstRange(of: "://"),
+      let scheme = Upstream.Scheme(rawValue: whole[..<separator.lowerBound].lowercased())
     else {
       throw ValueError(message: "\"\(text)\": a URL that starts with \"http://\" or \"https://\"")
     }
-    let rest = text[separator.upperBound...]
+    let rest = whole[separator.upperBound...]
     guard !rest.contains("?"), !rest.contains("#") else {
       throw ValueError(message: "\"\(text)\": an upstream's URL has no query and no fragment")
     }
@@ -84,6 +85,13 @@ enum AddressParsing {
         message: "\"none\", or a URL that starts with \(schemes.joined(separator: ", "))")
     }
     return text
+  }
+
+  /// A URL as an error may quote it: what stands before `@` may be a password.
+  private static func withoutCredentials(_ url: String) -> String {
+    guard let at = url.lastIndex(of: "@") else { return url }
+    let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+    return start < at ? "\(url[..<start])…\(url[at...])" : url
   }
 
   /// Whether only this machine can reach the address.

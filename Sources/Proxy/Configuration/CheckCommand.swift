@@ -54,51 +54,27 @@ public enum CheckCommand {
           + "total \(Quantity.text(milliseconds: upstream.totalTimeoutMilliseconds)), "
           + "retries \(upstream.retries)")
     }
-    for route in configuration.routes {
+    for (index, route) in configuration.routes.enumerated() {
       print(
         "route     \(route.name): \(route.pattern.source) -> "
-          + "\(configuration.upstreams[route.upstreamIndex].name), \(describe(route.policy))")
+          + "\(configuration.upstreams[route.upstreamIndex].name), "
+          + describe(route.policy.strategy, configuration.values(ofRoute: index)))
     }
     let defaults = configuration.defaults
     if let index = defaults.upstreamIndex {
-      print("defaults  -> \(configuration.upstreams[index].name), \(describe(defaults.policy))")
+      print(
+        "defaults  -> \(configuration.upstreams[index].name), "
+          + describe(defaults.policy.strategy, configuration.valuesOfDefaults))
     } else {
       print("defaults  404")
     }
   }
 
-  /// The strategy and every number that is set, in the file's words.
-  private static func describe(_ policy: Policy) -> String {
-    var parts = [policy.strategy.name]
-    func add(_ name: String, _ milliseconds: Int64?) {
-      guard let milliseconds else { return }
-      parts.append("\(name) \(Quantity.text(milliseconds: milliseconds))")
+  /// The strategy and everything that is said, in the file's words.
+  private static func describe(_ strategy: Strategy, _ values: [PolicyValue]) -> String {
+    let said = values.filter {
+      $0.source != .builtIn && $0.name != "strategy" && $0.name != "upstream"
     }
-    switch policy.timeToLive {
-    case .origin: break
-    case .fixed(let milliseconds): add("ttl", milliseconds)
-    case .clamped(let fallback, let low, let high):
-      add("ttl.default", fallback)
-      add("ttl.min", low)
-      add("ttl.max", high)
-    }
-    add("staleWhileRevalidate", policy.staleWhileRevalidateMilliseconds)
-    add("staleIfError", policy.staleIfErrorMilliseconds)
-    add("deadline", policy.deadlineMilliseconds)
-    add("keep", policy.keepMilliseconds)
-    for entry in policy.negative {
-      let name =
-        switch entry.match {
-        case .status(let status): "\(status)"
-        case .statusClass(let digit): "\(digit)xx"
-        }
-      add("negative.\(name)", entry.lifetimeMilliseconds)
-    }
-    let words = OriginWords.named.filter { policy.ignoreOrigin.contains($0.word) }.map(\.name)
-    if !words.isEmpty { parts.append("ignoreOrigin \(words.joined(separator: " "))") }
-    if let size = policy.maxEntrySizeBytes {
-      parts.append("maxEntrySize \(Quantity.text(bytes: size))")
-    }
-    return parts.joined(separator: ", ")
+    return ([strategy.name] + said.map { "\($0.name) \($0.value)" }).joined(separator: ", ")
   }
 }

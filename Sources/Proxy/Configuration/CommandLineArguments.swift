@@ -8,6 +8,8 @@ public enum CommandLineArguments {
     /// Serves until it is told to stop; with the sample origin beside it where asked.
     case serve(configurationPath: String, sampleOrigin: Bool)
     case check(file: String, verbose: Bool)
+    /// Prints the configuration with every default filled in.
+    case config(file: String)
     /// Prints the JSON Schema, or the reference's table of fields.
     case schema(reference: Bool)
     case version
@@ -15,7 +17,7 @@ public enum CommandLineArguments {
   }
 
   public enum HelpTopic: String, Sendable, CaseIterable {
-    case larder, serve, check, schema, version, help
+    case larder, serve, check, config, schema, version, help
   }
 
   /// A command line that cannot be understood. `exitStatus` is what the process ends with.
@@ -48,6 +50,7 @@ public enum CommandLineArguments {
       return .version
     case "serve": return try parseServe(&words)
     case "check": return try parseCheck(&words)
+    case "config": return try parseConfig(&words)
     case "schema": return try parseSchema(&words)
     case "version":
       while let word = try words.next(.version, flags: []) {
@@ -65,7 +68,7 @@ public enum CommandLineArguments {
     }
   }
 
-  private static let commands = ["serve", "check", "schema", "version", "help"]
+  private static let commands = ["serve", "check", "config", "schema", "version", "help"]
 
   private static func parseServe(_ words: inout Words) throws(UsageError) -> Command {
     var path: String?
@@ -95,6 +98,18 @@ public enum CommandLineArguments {
       }
     }
     return .check(file: file ?? defaultConfigurationPath, verbose: verbose)
+  }
+
+  private static func parseConfig(_ words: inout Words) throws(UsageError) -> Command {
+    var file: String?
+    while let word = try words.next(.config, flags: []) {
+      switch word {
+      case .help: return .help(.config)
+      case .argument(let text) where file == nil: file = text
+      default: throw words.unexpected(word, .config)
+      }
+    }
+    return .config(file: file ?? defaultConfigurationPath)
   }
 
   private static func parseSchema(_ words: inout Words) throws(UsageError) -> Command {

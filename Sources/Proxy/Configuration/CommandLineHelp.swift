@@ -11,6 +11,7 @@ extension CommandLineArguments {
 
         serve     serve apps as policies.json says
         check     check a policies.json and print every error
+        config    print a policies.json with every default filled in
         schema    print the JSON Schema of policies.json
         version   print the version
         help      print this, or the help of a command
@@ -43,6 +44,18 @@ extension CommandLineArguments {
         --verbose   also print what was understood: each route with its numbers
 
       Exit status: 0 sound (warnings allowed), 2 refused.
+
+      """
+    case .config:
+      """
+      Usage: larder config [FILE]
+
+      Prints the configuration (default: policies.json) as it works: a JSON that says everything,
+      defaults filled in, each route with what it takes over. Values of the environment are filled
+      in too, but no secrets: those are shown as ${NAME}, or as ${REDACTED} where the file has them.
+      Errors and warnings go to standard error.
+
+      Exit status: 0 printed, 2 refused.
 
       """
     case .schema:

@@ -23,6 +23,8 @@ public struct Configuration: Sendable {
   public var tests: [PolicyTest]
   /// Finds a route by method, host and path; its answers are indices into `routes`.
   public let routeTable: RouteTable
+  /// What the file said of where the values come from; for printing.
+  var provenance = ConfigurationProvenance()
 
   public init(
     listen: [ListenAddress] = [ListenAddress(host: "127.0.0.1", port: 8080)],

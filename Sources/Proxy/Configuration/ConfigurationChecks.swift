@@ -1,20 +1,23 @@
 internal import CachePolicy
 
 /// Makes a `Configuration` of the draft, and checks what takes more than one field to see: unknown
-/// upstreams, repeated names, routes that never match, fields that their strategy gives no meaning,
-/// numbers that contradict each other.
+/// upstreams, repeated names, routes that never match, numbers that contradict each other. What
+/// routes say beyond that is in `RouteChecks`.
 ///
 /// Runs behind the decoding even when that found errors, so that one run shows all; its
 /// configuration is then thrown away. Called by `ConfigurationLoader`.
 struct ConfigurationChecks {
-  private let draft: ConfigurationDraft
+  let draft: ConfigurationDraft
   private let rootPlace: SourcePlace
-  private var decoder: FieldDecoder
+  private(set) var decoder: FieldDecoder
+  private let upstreamIndices: [String: Int]
 
   private init(_ draft: ConfigurationDraft, _ rootPlace: SourcePlace, _ decoder: FieldDecoder) {
     self.draft = draft
     self.rootPlace = rootPlace
     self.decoder = decoder
+    upstreamIndices = Dictionary(
+      draft.upstreams.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   static func run(
@@ -31,30 +34,41 @@ struct ConfigurationChecks {
     checkStore()
     checkLimits()
     let upstreams = draft.upstreams.map { completed($0) }
+    let ofDefaults = draft.defaults.inheriting(PolicyDraft())
     let defaults = Configuration.Defaults(
       upstreamIndex: upstreamIndex(draft.defaults.upstreamName, "defaults"),
-      policy: policy(draft.defaults),
-      options: RouteOptions(forwardHeaders: draft.defaults.forwardHeaders ?? []))
-    checkEntrySize("defaults")
+      policy: ofDefaults.policy, options: ofDefaults.options)
+    checkDefaults(ofDefaults)
     checkRouteNames()
     checkReachability()
     let routes = draft.routes.compactMap { route($0, defaults) }
-    return Configuration(
-      listen: draft.listen, loops: draft.loops, admin: draft.admin, store: draft.store,
-      upstreams: upstreams, limits: draft.limits, defaults: defaults, routes: routes)
+    checkTests()
+    var configuration = Configuration(
+      listen: draft.listen, loops: draft.loops, publicAuthority: draft.publicAuthority,
+      admin: draft.admin, store: draft.store, upstreams: upstreams, limits: draft.limits,
+      defaults: defaults, routes: routes, tests: draft.tests)
+    configuration.provenance = ConfigurationProvenance(
+      isFromFile: true, sources: decoder.expanded.mapValues(\.source), defaults: draft.defaults,
+      routes: draft.routes.map(\.policy))
+    // An index of the table means a route of the draft only where none was left out.
+    if routes.count == draft.routes.count { checkWarming(configuration, ofDefaults) }
+    return configuration
   }
 
   // MARK: Top level
 
   private mutating func checkListeners() {
-    for address in draft.admin.listen where address.port != 0 && draft.listen.contains(address) {
-      report("admin.listen", "\"\(address)\" is given in \"listen\" already")
+    let paths = decoder.listPaths("admin.listen", count: draft.admin.listen.count)
+    for (address, path) in zip(draft.admin.listen, paths)
+    where address.port != 0 && draft.listen.contains(address) {
+      report(path, "\"\(shown(path, address.description))\" is given in \"listen\" already")
     }
-    let open = draft.admin.listen.first { !AddressParsing.isLoopback($0.host) }
-    if let open, draft.admin.token == nil {
+    let open = zip(draft.admin.listen, paths).first { !AddressParsing.isLoopback($0.0.host) }
+    if let (address, path) = open, draft.admin.token == nil {
       warn(
-        "admin.listen",
-        "\"\(open)\" is open to other machines, and there is no admin.token")
+        path,
+        "\"\(shown(path, address.description))\" is open to other machines, and there is no "
+          + "admin.token")
     }
   }
 
@@ -63,15 +77,35 @@ struct ConfigurationChecks {
     let path = given("store.maxEntrySize") ? "store.maxEntrySize" : "store.maxSize"
     report(
       path,
-      "store.maxEntrySize (\(Quantity.text(bytes: draft.store.maxEntrySizeBytes))) must not be "
-        + "larger than store.maxSize (\(Quantity.text(bytes: draft.store.maxSizeBytes)))")
+      "store.maxEntrySize (\(shownEntrySize)) must not be larger than store.maxSize "
+        + "(\(shown("store.maxSize", Quantity.text(bytes: draft.store.maxSizeBytes))))")
+  }
+
+  var shownEntrySize: String {
+    shown("store.maxEntrySize", Quantity.text(bytes: draft.store.maxEntrySizeBytes))
   }
 
   private mutating func checkLimits() {
     for violated in draft.limits.checkRelations() {
       let path = violated.fields.map { "limits.\($0)" }.first(where: given) ?? "limits"
-      report(path, violated.message)
+      let isOpen = violated.fields.allSatisfy { decoder.expanded["limits.\($0)"] == nil }
+      report(path, isOpen ? violated.message : Self.withoutNumbers(violated.message))
     }
+  }
+
+  /// Without what stands in brackets: a value of the environment among it.
+  private static func withoutNumbers(_ message: String) -> String {
+    var result = ""
+    var depth = 0
+    for character in message {
+      if character == "(" {
+        depth += 1
+        if result.hasSuffix(" ") { result.removeLast() }
+      }
+      if depth == 0 { result.append(character) }
+      if character == ")" { depth -= 1 }
+    }
+    return result
   }
 
   /// Defaults give way where only the longer of two time-outs was set; two that were both set and
@@ -101,8 +135,8 @@ struct ConfigurationChecks {
   private mutating func upstreamIndex(_ name: String?, _ path: String) -> Int? {
     // Without any upstream there is an error already.
     guard let name, !draft.upstreams.isEmpty else { return nil }
+    if let index = upstreamIndices[name] { return index }
     let known = draft.upstreams.map(\.name)
-    if let index = known.firstIndex(of: name) { return index }
     report(
       "\(path).upstream",
       "unknown upstream \"\(name)\"\(Suggestion.sentence(for: name, among: known))")
@@ -116,7 +150,10 @@ struct ConfigurationChecks {
     for route in draft.routes {
       guard let name = route.name else { continue }
       if let earlier = first[name] {
-        report("\(route.path).name", "the name \"\(name)\" is taken by \(earlier)")
+        let place = decoder.places["\(earlier).name"]?.value ?? rootPlace
+        report(
+          "\(route.path).name",
+          "the name \"\(name)\" is taken by \(earlier), \(FieldDecoder.first(place))")
       } else {
         first[name] = route.path
       }
@@ -131,14 +168,19 @@ struct ConfigurationChecks {
     }
     for found in RouteTable.unreachableRoutes(matched.compactMap(\.pattern)) {
       let takers = found.takenBy.map { index in
-        let name = matched[index].name.map { " (\"\($0)\")" } ?? ""
-        return matched[index].path + name
+        described(matched[index])
       }
       let verb = takers.count == 1 ? "takes" : "take"
       report(
         "\(matched[found.route].path).match",
         "never matches: \(takers.joined(separator: " and ")) \(verb) all of it")
     }
+  }
+
+  /// `routes[2] ("articles")`.
+  func described(_ route: RouteDraft) -> String {
+    let name = route.name.map { " (\"\(shown("\(route.path).name", $0))\")" } ?? ""
+    return route.path + name
   }
 
   /// nil where name, match or upstream are missing, which is reported.
@@ -149,103 +191,58 @@ struct ConfigurationChecks {
     } else {
       upstream = defaults.upstreamIndex
       if draft.defaults.upstreamName == nil, !given("\(route.path).upstream") {
-        reportAtRoute(route, "\"upstream\" is missing, and \"defaults\" names none")
+        reportAtElement(route.path, "\"upstream\" is missing, and \"defaults\" names none")
       }
     }
-    checkMeaning(route)
-    checkEntrySize(route.path)
+    let effective = route.policy.inheriting(draft.defaults)
+    check(route, effective)
     guard let name = route.name, let pattern = route.pattern, let upstream else { return nil }
     return Route(
-      name: name, pattern: pattern, upstreamIndex: upstream,
-      policy: policy(route.policy, inheriting: draft.defaults),
-      options: RouteOptions(
-        forwardHeaders: route.policy.forwardHeaders ?? defaults.options.forwardHeaders))
+      name: name, pattern: pattern, upstreamIndex: upstream, policy: effective.policy,
+      options: effective.options)
   }
 
-  /// Fields that are given and that the route's strategy does not look at.
-  private mutating func checkMeaning(_ route: RouteDraft) {
-    if route.policy.strategy == nil, !given("\(route.path).strategy"),
-      let strategy = draft.defaults.strategy, strategy != .networkOnly
-    {
-      reportAtRoute(
-        route, severity: .warning,
-        "has no strategy and is network-only: defaults.strategy is not taken over")
+  private mutating func checkTests() {
+    let known = Set(draft.routes.compactMap(\.name)).union(["(default)", "(none)"])
+    // Names are looked through for a near one only while there are not too many.
+    let candidates = known.count <= 2_000 ? known.sorted() : []
+    for test in draft.tests {
+      guard let name = test.expect.route, !known.contains(name) else { continue }
+      report(
+        "\(test.path).expect.route",
+        "no route is named \"\(name)\"\(Suggestion.sentence(for: name, among: candidates))")
     }
-    guard !given("\(route.path).strategy") || route.policy.strategy != nil else { return }
-    let strategy = route.policy.strategy ?? .networkOnly
-    if strategy == .networkOnly {
-      for field in ["ttl", "staleWhileRevalidate", "staleIfError", "negative", "keep"]
-      where given("\(route.path).\(field)") {
-        report("\(route.path).\(field)", "means nothing: a network-only route stores nothing")
-      }
-      for field in ["ignoreOrigin", "maxEntrySize"] where given("\(route.path).\(field)") {
-        warn(
-          "\(route.path).\(field)", "has no effect: a network-only route stores nothing")
-      }
-    }
-    if strategy != .networkFirst, given("\(route.path).deadline") {
-      warn(
-        "\(route.path).deadline",
-        "has no effect: only network-first has a deadline, this route is \(strategy.name)")
-    }
-    if strategy.writesStore, route.policy.forwardHeaders?.isEmpty == false {
-      warn(
-        "\(route.path).forwardHeaders",
-        "these fields reach the origin and are not in the key: "
-          + "an answer that depends on them is shared all the same")
-    }
-  }
-
-  private mutating func checkEntrySize(_ path: String) {
-    let size =
-      path == "defaults"
-      ? draft.defaults.maxEntrySizeBytes
-      : draft.routes.first { $0.path == path }?.policy.maxEntrySizeBytes
-    guard let size, size > draft.store.maxEntrySizeBytes else { return }
-    report(
-      "\(path).maxEntrySize",
-      "must not be larger than store.maxEntrySize "
-        + "(\(Quantity.text(bytes: draft.store.maxEntrySizeBytes)))")
-  }
-
-  /// A route takes from `defaults` what it does not say itself. The strategy is not taken over: a
-  /// balance must never be stored because somebody forgot a line.
-  private func policy(
-    _ own: PolicyDraft, inheriting outer: PolicyDraft = PolicyDraft()
-  ) -> Policy {
-    let strategy = own.strategy ?? .networkOnly
-    guard strategy != .networkOnly else { return Policy(strategy: .networkOnly) }
-    return Policy(
-      strategy: strategy,
-      timeToLive: own.timeToLive ?? outer.timeToLive ?? .origin,
-      staleWhileRevalidateMilliseconds: own.staleWhileRevalidateMilliseconds
-        ?? outer.staleWhileRevalidateMilliseconds,
-      staleIfErrorMilliseconds: own.staleIfErrorMilliseconds ?? outer.staleIfErrorMilliseconds,
-      ignoreOrigin: own.ignoreOrigin ?? outer.ignoreOrigin ?? [],
-      negative: own.negative ?? outer.negative ?? [],
-      deadlineMilliseconds: strategy == .networkFirst
-        ? own.deadlineMilliseconds ?? outer.deadlineMilliseconds : nil,
-      keepMilliseconds: own.keepMilliseconds ?? outer.keepMilliseconds,
-      maxEntrySizeBytes: own.maxEntrySizeBytes ?? outer.maxEntrySizeBytes)
   }
 
   // MARK: Reports
 
-  private func given(_ path: String) -> Bool { decoder.places[path] != nil }
+  func given(_ path: String) -> Bool { decoder.places[path] != nil }
+
+  /// A value as a message may quote it: what came from the environment as the file has it.
+  func shown(_ path: String, _ value: String) -> String { decoder.expanded[path]?.source ?? value }
 
   /// At the value of the field; at the file's start where the file does not have it.
-  private mutating func report(_ path: String, _ message: String) {
-    decoder.report(at: decoder.places[path]?.value ?? rootPlace, path, message)
+  mutating func report(_ path: String, _ message: String) {
+    report(.error, at: place(of: path), path, message)
   }
 
-  private mutating func warn(_ path: String, _ message: String) {
-    decoder.report(.warning, at: decoder.places[path]?.value ?? rootPlace, path, message)
+  mutating func warn(_ path: String, _ message: String) {
+    report(.warning, at: place(of: path), path, message)
   }
 
-  private mutating func reportAtRoute(
-    _ route: RouteDraft, severity: Diagnostic.Severity = .error, _ message: String
+  mutating func reportAtElement(
+    _ path: String, severity: Diagnostic.Severity = .error, _ message: String
   ) {
-    decoder.report(
-      severity, at: decoder.elementPlaces[route.path] ?? rootPlace, route.path, message)
+    report(severity, at: place(of: path), path, message)
+  }
+
+  mutating func report(
+    _ severity: Diagnostic.Severity, at place: SourcePlace, _ path: String, _ message: String
+  ) {
+    decoder.report(severity, at: place, path, message)
+  }
+
+  func place(of path: String) -> SourcePlace {
+    decoder.places[path]?.value ?? decoder.elementPlaces[path] ?? rootPlace
   }
 }

@@ -9,7 +9,12 @@ public enum ConfigurationReference {
 
   /// Markdown, with a line end behind it; the markers are not part of it.
   public static var text: String {
-    FieldTable.sections.map(section).joined(separator: "\n") + "\n" + unsupported
+    FieldTable.sections.map(section).joined(separator: "\n")
+  }
+
+  /// The anchor of a section's heading, as Markdown viewers make it.
+  private static func anchor(_ section: SectionDescription) -> String {
+    section.path.filter { $0.isLetter || $0.isNumber }.lowercased()
   }
 
   private static func section(_ section: SectionDescription) -> String {
@@ -20,29 +25,28 @@ public enum ConfigurationReference {
       return lines.joined(separator: "\n")
     }
     lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
-    for field in section.fields where field.shape != .unsupported {
+    for field in section.fields {
       let value = field.defaultText.map { "`\($0)`" } ?? (field.isRequired ? "required" : "–")
-      let example = field.example.map { " Example: `\($0)`." } ?? ""
-      lines.append(
-        "| `\(field.name)` | \(describe(field.shape)) | \(value) | \(field.summary)\(example) |")
+      lines.append("| `\(field.name)` | \(describe(field.shape)) | \(value) | \(meaning(field)) |")
     }
     return lines.joined(separator: "\n") + "\n"
   }
 
-  private static var unsupported: String {
-    var lines = [
-      "### Not supported yet", "",
-      "These fields have their place in the design. This version refuses a file that has one of "
-        + "them, instead of running without it.",
-      "", "| field | what it will say |", "|---|---|",
-    ]
-    for section in FieldTable.sections where section.path != "defaults" {
-      for field in section.fields where field.shape == .unsupported {
-        let path = FieldDecoder.join(section.path, field.name)
-        lines.append("| `\(path)` | \(field.summary) |")
-      }
+  private static func meaning(_ field: FieldDescription) -> String {
+    var text = field.summary
+    switch field.need {
+    case .any: break
+    case .copies(elseError: true): text += " An error on a network-only route."
+    case .copies(elseError: false): text += " Without effect on a network-only route."
+    case .deadline: text += " Without effect on other routes."
     }
-    return lines.joined(separator: "\n") + "\n"
+    if !field.isInherited { text += " Never taken from `defaults`." }
+    switch field.secrecy {
+    case .open, .fromEnvironment: break
+    case .whole: text += " Never printed."
+    case .credentials: text += " Its user and password are never printed."
+    }
+    return text + (field.example.map { " Example: `\($0)`." } ?? "")
   }
 
   private static func describe(_ shape: FieldShape) -> String {
@@ -68,10 +72,18 @@ public enum ConfigurationReference {
     case .headerNames: "list of field names"
     case .timeToLive: "duration, or `default`, `min`, `max`"
     case .negative: "object from status to duration"
-    case .section(let title): "[object](#\(title))"
+    case .boolean: "`true`, `false`"
+    case .list(let what): "list of \(what)"
+    case .publicURL: "`http://host[:port]`"
+    case .userIdentity: "`header:NAME` or `cookie:NAME`"
+    case .pathPrefix: "path"
+    case .keyQuery: "`all`, `none`, or list of names"
+    case .request: "`METHOD target`"
+    case .fieldLines: "object from field name to value"
+    case .section(let title):
+      "[object](#\(FieldTable.sections.first { $0.title == title }.map { anchor($0) } ?? title))"
     case .sectionByName: "object by name"
     case .sectionList: "list of objects"
-    case .unsupported: ""
     }
   }
 }

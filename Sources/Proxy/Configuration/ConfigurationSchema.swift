@@ -50,7 +50,6 @@ public enum ConfigurationSchema {
 
   private static func description(of field: FieldDescription) -> String {
     switch field.shape {
-    case .unsupported: "\(field.summary) Not supported by this version yet."
     case .duration(let range):
       "\(field.summary) \(Quantity.text(milliseconds: range.lowerBound)) to "
         + "\(Quantity.text(milliseconds: range.upperBound))."
@@ -79,6 +78,33 @@ public enum ConfigurationSchema {
 
   private static func shape(_ shape: FieldShape) -> [(String, OrderedJSON)] {
     switch shape {
+    case .boolean: return [("type", .text("boolean"))]
+    case .userIdentity:
+      return [
+        ("type", .text("string")), ("pattern", .text("^(header|cookie):.+$|\(environment)")),
+      ]
+    case .pathPrefix:
+      return [("type", .text("string")), ("pattern", .text("^/.+$|\(environment)"))]
+    case .publicURL:
+      return [
+        ("type", .text("string")), ("pattern", .text("^[hH][tT][tT][pP]://|\(environment)")),
+      ]
+    case .request:
+      return [
+        ("type", .text("string")),
+        ("pattern", .text("^[^ a-z]+ (/|[hH][tT][tT][pP])|\(environment)")),
+      ]
+    case .keyQuery:
+      let names = OrderedJSON.object([
+        ("type", .text("array")), ("minItems", .integer(1)),
+        ("items", .object([("type", .text("string")), ("minLength", .integer(1))])),
+      ])
+      return [("anyOf", .list([enumeration(["all", "none"]), names]))]
+    case .fieldLines:
+      return [
+        ("type", .text("object")),
+        ("additionalProperties", .object([("type", .text("string"))])),
+      ]
     case .text, .upstreamURL, .proxyURL, .name, .upstreamName, .pattern:
       return [("type", .text("string"))]
     case .integer(let range):
@@ -99,7 +125,7 @@ public enum ConfigurationSchema {
         ("type", .text("array")), ("minItems", .integer(1)), ("items", one),
       ])
       return [("anyOf", .list([one, several]))]
-    case .headerNames:
+    case .headerNames, .list:
       return [("type", .text("array")), ("items", .object([("type", .text("string"))]))]
     case .timeToLive:
       let duration = OrderedJSON.object(reference("duration"))
@@ -124,14 +150,15 @@ public enum ConfigurationSchema {
       ]
     case .sectionList(let title):
       return [("type", .text("array")), ("items", .object(reference(title)))]
-    case .unsupported: return [("not", .object([]))]
     }
   }
+
+  /// What names a variable may become anything.
+  private static let environment = "^.*\\$\\{.*$"
 
   private static var valueDefinitions: [(String, OrderedJSON)] {
     let durationUnits = Quantity.durationUnits.map { "([0-9]+\($0.name))?" }.joined()
     let sizeUnits = Quantity.sizeUnits.map(\.name).joined(separator: "|")
-    let environment = "^.*\\$\\{.*$"
     return [
       (
         "duration",

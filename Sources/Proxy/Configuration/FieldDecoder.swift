@@ -19,18 +19,17 @@ struct FieldDecoder {
   /// By path, `routes[2]`: where the file's objects open.
   private(set) var elementPlaces: [String: SourcePlace] = [:]
 
+  /// By path: the strings that name variables of the environment.
+  private(set) var expanded: [String: ExpandedText] = [:]
+
   init(environment: [String: String]) { self.environment = environment }
 
   mutating func report(
     _ severity: Diagnostic.Severity = .error, at place: SourcePlace, _ path: String,
     _ message: String
   ) {
-    findings.append(Finding(severity: severity, place: place, path: path, message: message))
-  }
-
-  mutating func reportUnsupported(_ path: String) {
-    guard let place = places[path] else { return }
-    report(at: place.key, path, "not supported by this version yet")
+    let shown = expanded[path]?.redacted(message) ?? message
+    findings.append(Finding(severity: severity, place: place, path: path, message: shown))
   }
 
   // MARK: Objects and lists
@@ -43,7 +42,7 @@ struct FieldDecoder {
     for member in members {
       let memberPath = Self.join(path, member.key)
       places[memberPath] = MemberPlace(key: member.keyPlace, value: member.value.place)
-      guard let field = section.fields.first(where: { $0.description.name == member.key }) else {
+      guard let field = section.field(named: member.key) else {
         let known = section.fields.map(\.description.name)
         report(
           at: member.keyPlace, memberPath,
@@ -85,10 +84,29 @@ struct FieldDecoder {
       reportKind(node, path, expected: expected)
       return nil
     }
+    guard text.utf8.contains(UInt8(ascii: "$")) else { return text }
     let environment = environment
-    return checked(node, path) { () throws(ValueError) in
-      try EnvironmentExpansion.expand(text, environment)
+    let result = checked(node, path) { () throws(ValueError) in
+      let parts = try EnvironmentExpansion.parts(text)
+      let (value, values) = try EnvironmentExpansion.expand(parts, environment)
+      let isPlain = parts.allSatisfy { if case .literal = $0 { true } else { false } }
+      return (ExpandedText(source: text, value: value, variableValues: values), isPlain)
     }
+    guard let (found, isPlain) = result else { return nil }
+    if !isPlain { expanded[path] = found }
+    return found.value
+  }
+
+  mutating func boolean(_ node: JSONNode, _ path: String) -> Bool? {
+    switch node.value {
+    case .boolean(let value): return value
+    case .text(let text):
+      report(
+        at: node.place, path,
+        "\"\(text)\" is a string, and no boolean: true or false, without quotes")
+    default: reportKind(node, path, expected: "true or false")
+    }
+    return nil
   }
 
   mutating func integer(_ node: JSONNode, _ path: String, _ range: ClosedRange<Int>) -> Int? {
@@ -107,6 +125,9 @@ struct FieldDecoder {
     return value
   }
 
+  /// Longer ones are allowed, and warned of: ten years, a slip of the pen in all likelihood.
+  static let doubtfulMilliseconds: Int64 = 3_650 * 86_400_000
+
   mutating func milliseconds(
     _ node: JSONNode, _ path: String, _ range: ClosedRange<Int64>
   ) -> Int64? {
@@ -115,7 +136,7 @@ struct FieldDecoder {
       return nil
     }
     guard let text = text(node, path, expected: "a duration such as \"15m\"") else { return nil }
-    return checked(node, path) { () throws(ValueError) in
+    let value = checked(node, path) { () throws(ValueError) in
       let value = try Quantity.milliseconds(text)
       guard range.contains(value) else {
         throw ValueError(
@@ -124,6 +145,10 @@ struct FieldDecoder {
       }
       return value
     }
+    if let value, value > Self.doubtfulMilliseconds {
+      report(.warning, at: node.place, path, "\"\(text)\" is longer than ten years")
+    }
+    return value
   }
 
   mutating func bytes(
@@ -149,6 +174,12 @@ struct FieldDecoder {
     guard let text = text(node, path, expected: "one of \(known.joined(separator: ", "))") else {
       return nil
     }
+    return self.known(text, node, path, among: known)
+  }
+
+  mutating func known(
+    _ text: String, _ node: JSONNode, _ path: String, among known: [String]
+  ) -> String? {
     if known.contains(text) { return text }
     let suggestion = Suggestion.sentence(for: text, among: known)
     report(
@@ -157,14 +188,40 @@ struct FieldDecoder {
     return nil
   }
 
-  /// A list of words, each with its place.
-  mutating func texts(_ node: JSONNode, _ path: String, of what: String) -> [(String, JSONNode)]? {
-    guard let elements = list(node, path, of: what) else { return nil }
-    var found: [(String, JSONNode)] = []
-    for (index, element) in elements.enumerated() {
-      if let text = text(element, "\(path)[\(index)]") { found.append((text, element)) }
+  /// A list of strings, each read by the function, which reports what it refuses. An element that
+  /// repeats an earlier one is warned of and left out.
+  mutating func elements<Value>(
+    _ node: JSONNode, _ path: String, of what: String, expected: String,
+    identity: (Value) -> String,
+    read: (inout FieldDecoder, String, JSONNode, String) -> Value?
+  ) -> [Located<Value>]? {
+    guard let nodes = list(node, path, of: what) else { return nil }
+    var found: [Located<Value>] = []
+    var first: [String: SourcePlace] = [:]
+    for (index, element) in nodes.enumerated() {
+      let elementPath = "\(path)[\(index)]"
+      guard let text = text(element, elementPath, expected: expected),
+        let value = read(&self, text, element, elementPath)
+      else { continue }
+      if let earlier = first.updateValue(element.place, forKey: identity(value)) {
+        first[identity(value)] = earlier
+        report(
+          .warning, at: element.place, elementPath,
+          "\"\(text)\" is given twice, \(Self.first(earlier))")
+      } else {
+        found.append(Located(value: value, place: element.place, path: elementPath))
+      }
     }
     return found
+  }
+
+  /// The paths of what may be one value or a list of so many.
+  func listPaths(_ path: String, count: Int) -> [String] {
+    elementPlaces["\(path)[0]"] == nil ? [path] : (0..<count).map { "\(path)[\($0)]" }
+  }
+
+  static func first(_ place: SourcePlace) -> String {
+    "first at line \(place.line), column \(place.column)"
   }
 
   mutating func addresses(
@@ -176,6 +233,7 @@ struct FieldDecoder {
       if nodes.isEmpty { report(at: node.place, path, "at least one address") }
     }
     var found: [Configuration.ListenAddress] = []
+    var first: [Configuration.ListenAddress: SourcePlace] = [:]
     for (element, elementPath) in elements {
       guard
         let text = text(element, elementPath, expected: "an address such as \"127.0.0.1:8080\""),
@@ -185,9 +243,13 @@ struct FieldDecoder {
             try AddressParsing.listenAddress(text)
           })
       else { continue }
-      if found.contains(address), address.port != 0 {
-        report(at: element.place, elementPath, "\"\(address)\" is given twice")
+      if let earlier = first[address], address.port != 0 {
+        report(
+          at: element.place, elementPath,
+          "\"\(address)\" is given twice, \(Self.first(earlier))")
       }
+      first[address] = first[address] ?? element.place
+      if elementPath != path { elementPlaces[elementPath] = element.place }
       found.append(address)
     }
     return found
@@ -239,10 +301,20 @@ struct FieldDecoder {
     }
   }
 
-  private mutating func reportKind(_ node: JSONNode, _ path: String, expected: String) {
+  mutating func reportKind(_ node: JSONNode, _ path: String, expected: String) {
     if case .invalid = node.value { return }
     report(at: node.place, path, "expected \(expected), got \(node.value.kind)")
   }
 
   static func oneOf(_ known: [String]) -> String { "; one of \(known.joined(separator: ", "))" }
 }
+
+/// An element of a list, and where it stands.
+struct Located<Value> {
+  var value: Value
+  var place: SourcePlace
+  /// `routes[2].tags[0]`.
+  var path: String
+}
+
+extension Located: Sendable where Value: Sendable {}

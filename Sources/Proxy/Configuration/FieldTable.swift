@@ -6,16 +6,18 @@ internal import CachePolicy
 /// A new field is one row. What looks at several fields at once (an unknown upstream, a `ttl` on a
 /// network-only route) is in `ConfigurationChecks`.
 struct ConfigurationDraft: Sendable {
-  var schema = ""
-  var version = 0
+  var schema: String?
+  var version = 1
   var listen = [Configuration.ListenAddress(host: "127.0.0.1", port: 8080)]
   var loops = 0
+  var publicAuthority: String?
   var admin = Configuration.Admin()
   var store = Configuration.Store()
   var upstreams: [Upstream] = []
   var limits = Limits()
   var defaults = PolicyDraft()
   var routes: [RouteDraft] = []
+  var tests: [PolicyTest] = []
 }
 
 /// A route before its upstream is found and `defaults` are filled in.
@@ -37,40 +39,66 @@ enum FieldTable {
     fields: [
       .custom(
         "$schema", \.schema, .text, example: "\"./policies.schema.json\"",
-        "For editors: where the JSON Schema lies. Larder does not read it."
-      ) { decoder, node, path in decoder.text(node, path) },
+        "For editors: where the JSON Schema lies. Larder does not read it.",
+        render: { _, _ in nil },
+        read: { decoder, node, path in decoder.text(node, path) }),
       .custom(
         "version", \.version, .integer(1...1), isRequired: true, example: "1",
-        "The version of the file's form."
-      ) { decoder, node, path in decoder.integer(node, path, 1...1) },
+        "The version of the file's form.", render: { value, _ in .integer(value) },
+        read: { decoder, node, path in decoder.integer(node, path, 1...1) }),
       .custom(
         "listen", \.listen, .addresses, defaultText: "\"127.0.0.1:8080\"",
         example: "[\"0.0.0.0:8080\", \"[::]:8080\"]",
-        "Where apps are served: an address and a port, or a list of them."
-      ) { decoder, node, path in decoder.addresses(node, path) },
+        "Where apps are served: an address and a port, or a list of them.",
+        render: { value, _ in rendered(value) },
+        read: { decoder, node, path in decoder.addresses(node, path) }),
       .integer(
         "loops", \.loops, 0...1_024, from: ConfigurationDraft(), example: "2",
         "Event loops, each a thread; 0: one per core."),
+      .custom(
+        "publicUrl", \.publicAuthority, .publicURL, example: "\"http://api.example.com\"",
+        "The URL by which apps reach Larder, for paths in `warm`. Absent: the first `listen` "
+          + "address.",
+        render: { value, _ in value.map { .text("http://\($0)") } },
+        read: { decoder, node, path in
+          guard let text = decoder.text(node, path, expected: "a URL") else { return nil }
+          return decoder.checked(node, path) { () throws(ValueError) in
+            try AddressParsing.publicURL(text)
+          }
+        }),
       .section("admin", \.admin, admin),
       .section("store", \.store, store),
       Field(
         description: FieldDescription(
           name: "upstreams", shape: .sectionByName(upstream.title), isRequired: true,
-          summary: "The origins, by name.")
-      ) { node, path, target, decoder in
-        target.upstreams = decodeUpstreams(node, path, &decoder)
-      },
+          summary: "The origins, by name."),
+        assign: { node, path, target, decoder in
+          target.upstreams = decodeUpstreams(node, path, &decoder)
+        },
+        render: { target, context in
+          .object(
+            target.upstreams.map {
+              ($0.name, .object(upstream.rendered($0, context.inside($0.name))))
+            })
+        }),
       .section("limits", \.limits, limits),
       .section("defaults", \.defaults, defaults),
-      Field(
-        description: FieldDescription(
-          name: "routes", shape: .sectionList(route.title), defaultText: "[]",
-          summary: "What is done with which requests; the first that matches wins.")
-      ) { node, path, target, decoder in
-        target.routes = decodeRoutes(node, path, &decoder)
-      },
-      .unsupported("publicUrl", "The URL that apps use."),
-      .unsupported("tests", "Requests and what must come of them."),
+      .custom(
+        "routes", \.routes, .sectionList(route.title), defaultText: "[]",
+        "What is done with which requests; the first that matches wins.",
+        render: { routes, context in
+          .list(
+            routes.enumerated().map { .object(route.rendered($1, context.at($0))) })
+        },
+        read: { decoder, node, path in decodeRoutes(node, path, &decoder) }),
+      .custom(
+        "tests", \.tests, .sectionList(TestFields.section.title), defaultText: "[]",
+        "Requests and what must come of them; see [tests](#tests).",
+        render: { tests, context in
+          .list(
+            tests.enumerated().map { .object(TestFields.section.rendered($1, context.at($0))) })
+        },
+        read: { decoder, node, path in TestFields.decode(node, path, &decoder) }),
     ])
 
   static let admin = Section<Configuration.Admin>(
@@ -78,14 +106,18 @@ enum FieldTable {
     fields: [
       .custom(
         "listen", \.listen, .addresses, example: "\"127.0.0.1:8081\"",
-        "Where it listens. Absent: there is none."
-      ) { decoder, node, path in decoder.addresses(node, path) },
+        "Where it listens. Absent: there is none.",
+        render: { value, _ in value.isEmpty ? nil : rendered(value) },
+        read: { decoder, node, path in decoder.addresses(node, path) }),
       .custom(
-        "token", \.token, .text, example: "\"${LARDER_ADMIN_TOKEN:-}\"",
-        "What callers send as a bearer token. Absent or empty: none is asked for."
-      ) { decoder, node, path in
-        decoder.text(node, path).map { $0.isEmpty ? nil : $0 }
-      },
+        "token", \.token, .text, example: "\"${LARDER_ADMIN_TOKEN:-}\"", secrecy: .whole,
+        "What callers send as a bearer token. Absent or empty: none is asked for.",
+        render: { value, context in
+          value == nil && context.source == nil ? nil : context.text(value ?? "")
+        },
+        read: { decoder, node, path in
+          decoder.text(node, path).map { $0.isEmpty ? nil : $0 }
+        }),
     ])
 
   static let store = Section<Configuration.Store>(
@@ -93,12 +125,13 @@ enum FieldTable {
     fields: [
       .custom(
         "path", \.path, .text, defaultText: "\"\(Configuration.Store().path)\"",
-        "The store's folder; a relative one is taken from the folder of this file."
-      ) { decoder, node, path in
-        guard let text = decoder.text(node, path) else { return nil }
-        if text.isEmpty { decoder.report(at: node.place, path, "must not be empty") }
-        return text
-      },
+        "The store's folder; a relative one is taken from the folder of this file.",
+        render: { value, _ in .text(value) },
+        read: { decoder, node, path in
+          guard let text = decoder.text(node, path) else { return nil }
+          if text.isEmpty { decoder.report(at: node.place, path, "must not be empty") }
+          return text
+        }),
       .size(
         "maxSize", \.maxSizeBytes, 1 << 20...1 << 44, from: Configuration.Store(),
         "How large the store may grow; the oldest copies make room."),
@@ -116,18 +149,19 @@ enum FieldTable {
         description: FieldDescription(
           name: "url", shape: .upstreamURL, isRequired: true,
           summary: "Scheme, host, port and what goes before every path.",
-          example: "\"https://api.example.com/v2\"")
-      ) { node, path, target, decoder in
-        guard let text = decoder.text(node, path, expected: "a URL"),
-          let url = decoder.checked(
-            node, path,
-            { () throws(ValueError) in
-              try AddressParsing.upstreamURL(text)
-            })
-        else { return }
-        (target.scheme, target.host, target.port) = (url.scheme, url.host, url.port)
-        target.basePath = url.basePath
-      },
+          example: "\"https://api.example.com/v2\""),
+        assign: { node, path, target, decoder in
+          guard let text = decoder.text(node, path, expected: "a URL"),
+            let url = decoder.checked(
+              node, path,
+              { () throws(ValueError) in
+                try AddressParsing.upstreamURL(text)
+              })
+          else { return }
+          (target.scheme, target.host, target.port) = (url.scheme, url.host, url.port)
+          target.basePath = url.basePath
+        },
+        render: { target, _ in .text(target.baseURL) }),
       .duration(
         "connectTimeout", \.connectTimeoutMilliseconds, 1...minute, from: freshUpstream,
         "For the name's look-up, the connection and TLS."),
@@ -140,25 +174,29 @@ enum FieldTable {
       .integer(
         "retries", \.retries, 0...Limits().upstreamRetries, from: freshUpstream,
         "How often a request that may be repeated is tried again; within the deadline."),
-      .custom(
-        "hostHeader", \.hostHeader, .choice(Upstream.HostHeader.allCases.map(\.rawValue)),
-        defaultText: "\"\(freshUpstream.hostHeader.rawValue)\"",
-        "Whose name `Host` carries: the upstream's own, or the one the client asked for."
-      ) { decoder, node, path in
-        decoder.choice(node, path, among: Upstream.HostHeader.allCases.map(\.rawValue))
-          .flatMap(Upstream.HostHeader.init(rawValue:))
-      },
+      .choice(
+        "hostHeader", \.hostHeader, initially: freshUpstream.hostHeader,
+        "Whose name `Host` carries: the upstream's own, or the one the client asked for."),
       .custom(
         "proxy", \.proxy, .proxyURL, defaultText: "\"none\"",
-        example: "\"http://proxy.example.com:3128\"",
-        "A proxy between here and the origin; the environment's proxies are not used."
-      ) { decoder, node, path in
-        guard let text = decoder.text(node, path, expected: "a URL or \"none\"") else { return nil }
-        return decoder.checked(node, path) { () throws(ValueError) in
-          try AddressParsing.proxyURL(text)
-        }
-      },
-      .unsupported("targetedCacheControl", "Targeted fields of RFC 9213."),
+        example: "\"http://proxy.example.com:3128\"", secrecy: .credentials,
+        "A proxy between here and the origin; the environment's proxies are not used.",
+        render: { value, context in context.text(value ?? "none") },
+        read: { decoder, node, path in
+          guard let text = decoder.text(node, path, expected: "a URL or \"none\"") else {
+            return nil
+          }
+          return decoder.checked(node, path) { () throws(ValueError) in
+            try AddressParsing.proxyURL(text)
+          }
+        }),
+      .custom(
+        "targetedCacheControl", \.targetedCacheControl, .headerNames,
+        defaultText: OrderedJSON.texts(Upstream.targetedCacheControlDefault).compact,
+        example: "[\"CDN-Cache-Control\"]",
+        "Response fields that take the place of Cache-Control (RFC 9213): the first that is there.",
+        render: { value, _ in .texts(value) },
+        read: { decoder, node, path in decoder.targetedFields(node, path) }),
     ])
 
   private static let freshLimits = Limits()
@@ -214,27 +252,38 @@ enum FieldTable {
     title: "defaults", path: "defaults",
     summary: "What routes take where they say nothing themselves (but for `strategy`), and what "
       + "requests get that no route takes.",
-    fields: PolicyDraft.fields + PolicyDraft.unsupportedFields)
+    fields: PolicyDraft.fields,
+    isMeaningful: { $1.need.isMet(by: $0.strategies) })
 
   static let route = Section<RouteDraft>(
     title: "routes", path: "routes[]", summary: "A match and its policy.",
     fields: [
       .custom(
         "name", \.name, .name, isRequired: true, example: "\"articles\"",
-        "Labels the stats; no two routes share one."
-      ) { decoder, node, path in decoder.name(node, path) },
+        "Labels the stats; no two routes share one.",
+        render: { value, _ in value.map(OrderedJSON.text) },
+        read: { decoder, node, path in decoder.name(node, path) }),
       .custom(
         "match", \.pattern, .pattern, isRequired: true, example: "\"GET /articles/{id}\"",
-        "Which requests; see [match](#match)."
-      ) { decoder, node, path in decoder.pattern(node, path) },
-    ] + (PolicyDraft.fields + PolicyDraft.unsupportedFields).map { $0.lifted(\.policy) })
+        "Which requests; see [match](#match).",
+        render: { value, _ in value.map { .text($0.source) } },
+        read: { decoder, node, path in decoder.pattern(node, path) }),
+    ] + PolicyDraft.fields.map { $0.lifted(\.policy) },
+    isMeaningful: { $1.need.isMet(by: $0.policy.strategies) })
 
   /// Every section, in the reference's order.
   static let sections: [SectionDescription] = [
     SectionDescription(root), SectionDescription(admin), SectionDescription(store),
     SectionDescription(upstream), SectionDescription(limits), SectionDescription(defaults),
-    SectionDescription(route),
+    SectionDescription(route), SectionDescription(KeyFields.section),
+    SectionDescription(TestFields.section), SectionDescription(TestFields.given),
+    SectionDescription(TestFields.expect),
   ]
+
+  private static func rendered(_ addresses: [Configuration.ListenAddress]) -> OrderedJSON {
+    addresses.count == 1
+      ? .text(addresses[0].description) : .texts(addresses.map(\.description))
+  }
 
   private static func decodeUpstreams(
     _ node: JSONNode, _ path: String, _ decoder: inout FieldDecoder

@@ -1,7 +1,8 @@
 /// JSON that keeps the order of its keys, for files that people read and compare.
 ///
-/// Foundation's writer sorts or shuffles them. Used for the schema; small, and writes only.
-indirect enum OrderedJSON {
+/// Foundation's writer sorts or shuffles them. Used for the schema and for what `larder config`
+/// prints; small, and writes only.
+indirect enum OrderedJSON: Sendable {
   case text(String)
   case integer(Int)
   case boolean(Bool)
@@ -10,28 +11,65 @@ indirect enum OrderedJSON {
   /// Text that is JSON already.
   case verbatim(String)
 
-  /// Indented by two spaces, without a line end behind it.
-  var formatted: String { formatted(indent: "") }
+  /// As policies.json writes it: `"15m"`.
+  static func duration(milliseconds: Int64) -> OrderedJSON {
+    .text(Quantity.text(milliseconds: milliseconds))
+  }
 
-  private func formatted(indent: String) -> String {
-    let inner = indent + "  "
+  /// As policies.json writes it: `"64MiB"`.
+  static func size(bytes: UInt64) -> OrderedJSON { .text(Quantity.text(bytes: bytes)) }
+
+  static func texts(_ texts: [String]) -> OrderedJSON { .list(texts.map(OrderedJSON.text)) }
+
+  /// Indented by two spaces, without a line end behind it.
+  var formatted: String {
+    var result = ""
+    append(to: &result, indent: "")
+    return result
+  }
+
+  /// On one line.
+  var compact: String {
     switch self {
     case .text(let text): return Self.quoted(text)
     case .integer(let value): return "\(value)"
     case .boolean(let value): return value ? "true" : "false"
     case .verbatim(let text): return text
     case .list(let elements):
-      if elements.isEmpty { return "[]" }
-      let flat = "[" + elements.map { $0.formatted(indent: "") }.joined(separator: ", ") + "]"
-      if flat.utf8.count <= 80, !flat.contains("\n") { return flat }
-      let lines = elements.map { inner + $0.formatted(indent: inner) }
-      return "[\n" + lines.joined(separator: ",\n") + "\n\(indent)]"
+      return "[" + elements.map(\.compact).joined(separator: ", ") + "]"
     case .object(let members):
       if members.isEmpty { return "{}" }
-      let lines = members.map { name, value in
-        "\(inner)\(Self.quoted(name)): \(value.formatted(indent: inner))"
+      let pairs = members.map { name, value in "\(Self.quoted(name)): \(value.compact)" }
+      return "{ " + pairs.joined(separator: ", ") + " }"
+    }
+  }
+
+  private func append(to result: inout String, indent: String) {
+    let inner = indent + "  "
+    switch self {
+    case .list(let elements) where !elements.isEmpty:
+      let isFlat = !elements.contains { if case .object = $0 { true } else { false } }
+      let flat = isFlat ? compact : ""
+      if isFlat, flat.utf8.count <= 80, !flat.contains("\n") {
+        result += flat
+        return
       }
-      return "{\n" + lines.joined(separator: ",\n") + "\n\(indent)}"
+      result += "[\n"
+      for (index, element) in elements.enumerated() {
+        result += inner
+        element.append(to: &result, indent: inner)
+        result += index < elements.count - 1 ? ",\n" : "\n"
+      }
+      result += "\(indent)]"
+    case .object(let members) where !members.isEmpty:
+      result += "{\n"
+      for (index, member) in members.enumerated() {
+        result += "\(inner)\(Self.quoted(member.0)): "
+        member.1.append(to: &result, indent: inner)
+        result += index < members.count - 1 ? ",\n" : "\n"
+      }
+      result += "\(indent)}"
+    default: result += compact
     }
   }
 
@@ -43,7 +81,7 @@ indirect enum OrderedJSON {
       case "\\": result += "\\\\"
       case "\n": result += "\\n"
       default:
-        if scalar.value < 0x20 {
+        if scalar.value < 0x20 || scalar.value == 0x7F {
           let hex = String(scalar.value, radix: 16)
           result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
         } else {

@@ -1,10 +1,10 @@
 internal import CachePolicy
 
-/// The rows of what a route says about caching, shared by `routes` and `defaults`, and the reading
-/// of the values that only they have: `ttl`, `negative`, `ignoreOrigin`, `forwardHeaders`.
+/// The rows of what a route says about caching, shared by `routes` and `defaults`.
 ///
 /// A draft keeps apart what was said from what was not, because a route takes from `defaults` what
-/// it does not say itself. `ConfigurationLoader` makes a `Policy` of it.
+/// it does not say itself. `ConfigurationChecks` makes a `Policy` and `RouteOptions` of it, and the
+/// printing a draft of those. How single values are read is in `PolicyValues`.
 struct PolicyDraft: Sendable {
   var upstreamName: String?
   var strategy: Strategy?
@@ -16,202 +16,221 @@ struct PolicyDraft: Sendable {
   var deadlineMilliseconds: Int64?
   var keepMilliseconds: Int64?
   var maxEntrySizeBytes: UInt64?
+  var maxVariants: Int?
+  var key: KeyRecipe?
+  var perUser: UserIdentity?
+  var tags: [Located<TagTemplate>]?
+  var invalidates: [Located<InvalidationTarget>]?
+  var notify: Bool?
+  var clientMay: ClientWords?
+  var clientStrategies: [Strategy]?
+  var range: RangeMiss?
+  var warm: [Located<String>]?
+  var stripPrefix: String?
+  var addPrefix: String?
   var forwardHeaders: [String]?
 
   static let minute: Int64 = 60_000
   static let day: Int64 = 24 * 60 * minute
-  /// Ten years: what is longer is a slip of the pen.
-  static let lifetimeRange = 0...3_650 * day
+  /// A thousand years: whoever wants "for ever" can say so, within what can be counted with.
+  static let lifetimeRange = 0...365_000 * day
+  static let entrySizeRange: ClosedRange<UInt64> = 1...1 << 40
 
-  static let fields: [Field<PolicyDraft>] = [
+  static let fields: [Field<PolicyDraft>] =
+    sourceFields + lifetimeFields + copyFields + clientFields + originFields
+
+  private static let strategyNames = Strategy.allCases.map(\.name)
+
+  private static let sourceFields: [Field<PolicyDraft>] = [
     .custom(
       "upstream", \.upstreamName, .upstreamName, example: "\"api\"",
-      "The upstream that is asked; absent: that of `defaults`."
-    ) { decoder, node, path in decoder.text(node, path, expected: "an upstream's name") },
-    .custom(
-      "strategy", \.strategy, .choice(Strategy.allCases.map(\.name)),
+      "The upstream that is asked; absent: that of `defaults`.",
+      render: { value, _ in value.map(OrderedJSON.text) },
+      read: { decoder, node, path in decoder.text(node, path, expected: "an upstream's name") }),
+    Field.custom(
+      "strategy", \.strategy, .choice(strategyNames),
       defaultText: "\"\(Strategy.networkOnly.name)\"", example: "\"cache-first\"",
-      "Where the answer comes from; see [Strategies](#strategies). Never taken from `defaults`."
-    ) { decoder, node, path in
-      decoder.choice(node, path, among: Strategy.allCases.map(\.name)).flatMap(Strategy.init(name:))
-    },
-    .custom(
+      "Where the answer comes from; see [Strategies](#strategies).",
+      render: { value, _ in value.map { .text($0.name) } },
+      read: { decoder, node, path in
+        decoder.choice(node, path, among: strategyNames).flatMap(Strategy.init(name:))
+      }
+    ).notInherited(),
+  ]
+
+  private static let lifetimeFields: [Field<PolicyDraft>] = [
+    Field.custom(
       "ttl", \.timeToLive, .timeToLive(lifetimeRange), example: "\"15m\"",
-      "How long an answer is fresh; see [ttl](#ttl). Absent: RFC 9111 alone."
-    ) { decoder, node, path in decoder.timeToLive(node, path, lifetimeRange) },
-    .optionalDuration(
+      "How long an answer is fresh; see [ttl](#ttl). Absent: RFC 9111 alone.",
+      render: { value, _ in value.flatMap(renderedTimeToLive) },
+      read: { decoder, node, path in decoder.timeToLive(node, path, lifetimeRange) }
+    ).needing(.copies(elseError: true)),
+    Field.optionalDuration(
       "staleWhileRevalidate", \.staleWhileRevalidateMilliseconds, lifetimeRange,
       example: "\"1d\"",
       "How long after freshness ends a copy serves while one refresh runs. "
-        + "Absent: the origin's own directive."),
-    .optionalDuration(
+        + "Absent: the origin's own directive."
+    ).needing(.copies(elseError: true)),
+    Field.optionalDuration(
       "staleIfError", \.staleIfErrorMilliseconds, lifetimeRange, example: "\"1h\"",
       "How long after freshness ends a copy serves when the network fails. "
-        + "Absent: the origin's own directive (network-first: any age)."),
-    .custom(
+        + "Absent: the origin's own directive (network-first: any age)."
+    ).needing(.copies(elseError: true)),
+    Field.custom(
       "ignoreOrigin", \.ignoreOrigin, .words(OriginWords.named.map(\.name)),
       defaultText: "[]", example: "[\"no-store\"]",
-      "The origin's words that this route overrules, each by name."
-    ) { decoder, node, path in decoder.originWords(node, path) },
-    .custom(
+      "The origin's words that this route overrules, each by name.",
+      render: { value, _ in
+        value.map { words in
+          .texts(OriginWords.named.filter { words.contains($0.word) }.map(\.name))
+        }
+      },
+      read: { decoder, node, path in decoder.originWords(node, path) }
+    ).needing(.copies(elseError: false)),
+    Field.custom(
       "negative", \.negative, .negative(lifetimeRange), defaultText: "{}",
       example: "{ \"404\": \"30s\", \"5xx\": \"2s\" }",
-      "Lifetimes of error statuses, in place of the origin's own."
-    ) { decoder, node, path in decoder.negative(node, path, lifetimeRange) },
-    .optionalDuration(
+      "Lifetimes of error statuses, in place of the origin's own.",
+      render: { value, _ in
+        value.map {
+          .object($0.map { ($0.match.text, .duration(milliseconds: $0.lifetimeMilliseconds)) })
+        }
+      },
+      read: { decoder, node, path in decoder.negative(node, path, lifetimeRange) }
+    ).needing(.copies(elseError: true)),
+    Field.optionalDuration(
       "deadline", \.deadlineMilliseconds, 1...10 * minute, example: "\"800ms\"",
-      "network-first: how long the network has, to the end of the body, before the copy serves."),
-    .optionalDuration(
-      "keep", \.keepMilliseconds, 1_000...3_650 * day, example: "\"90d\"",
-      "How long a copy is kept after its receipt. Absent: until space is needed."),
-    .custom(
+      "network-first: how long the network has, to the end of the body, before the copy serves."
+    ).needing(.deadline),
+    Field.optionalDuration(
+      "keep", \.keepMilliseconds, 1_000...lifetimeRange.upperBound, example: "\"90d\"",
+      "How long a copy is kept after its receipt. Absent: until space is needed."
+    ).needing(.copies(elseError: true)),
+  ]
+
+  private static let copyFields: [Field<PolicyDraft>] = [
+    Field.custom(
       "maxEntrySize", \.maxEntrySizeBytes, .size(entrySizeRange), example: "\"8MiB\"",
-      "The largest body that is stored. Absent: `store.maxEntrySize`."
-    ) { decoder, node, path in decoder.bytes(node, path, entrySizeRange) },
+      "The largest body that is stored. Absent: `store.maxEntrySize`.",
+      render: { value, _ in value.map(OrderedJSON.size(bytes:)) },
+      read: { decoder, node, path in decoder.bytes(node, path, entrySizeRange) }
+    ).needing(.copies(elseError: false)),
+    Field.optionalInteger(
+      "maxVariants", \.maxVariants, 1...4_096, example: "16",
+      "How many variants (by the origin's `Vary`) one key may have; the oldest makes room. "
+        + "Absent: the store's own limit."
+    ).needing(.copies(elseError: false)),
+    Field.optionalSection(
+      "key", \.key, from: KeyRecipe(),
+      example: "{ \"query\": [\"base\", \"symbols\"], \"sortQuery\": true }", KeyFields.section
+    ).needing(.copies(elseError: false)),
+    Field.custom(
+      "perUser", \.perUser, .userIdentity, example: "\"header:Authorization\"",
+      "Each user has copies of their own: what of a request says who the user is. A request "
+        + "without it is not cached. Absent: copies are everybody's.",
+      render: { value, _ in value.map { .text($0.description) } },
+      read: { decoder, node, path in decoder.userIdentity(node, path) }
+    ).needing(.copies(elseError: true)),
+    Field.custom(
+      "tags", \.tags, .list(of: "tags"), defaultText: "[]", example: "[\"article:{id}\"]",
+      "Names by which copies are purged; `{name}` is filled in from the path. The origin's "
+        + "`Surrogate-Key` and `Cache-Tag` add more.",
+      render: { value, _ in value.map { .texts($0.map(\.value.source)) } },
+      read: { decoder, node, path in decoder.tags(node, path) }
+    ).needing(.copies(elseError: false)),
+    Field.boolean(
+      "notify", \.notify, isInitially: false, example: "true",
+      "Whether changes of this route's bodies appear on the event feed."
+    ).needing(.copies(elseError: true)),
+    Field.custom(
+      "warm", \.warm, .list(of: "paths or URLs"), defaultText: "[]",
+      example: "[\"/countries\"]",
+      "What is fetched at start and kept warm: absolute URLs as apps ask for them, or paths (then "
+        + "with the authority of `publicUrl`).",
+      render: { value, _ in value.map { .texts($0.map(\.value)) } },
+      read: { decoder, node, path in decoder.warmTargets(node, path) }
+    ).needing(.copies(elseError: true)).notInherited(),
+    Field.custom(
+      "range", \.range, .choice(RangeMiss.allCases.map(\.rawValue)),
+      defaultText: "\"\(RangeMiss.pass.rawValue)\"",
+      "What a request for a part does that finds no copy: goes to the origin as it is, or has the "
+        + "whole fetched and stored.",
+      render: { value, _ in value.map { .text($0.rawValue) } },
+      read: { decoder, node, path in
+        decoder.choice(node, path, among: RangeMiss.allCases.map(\.rawValue))
+          .flatMap(RangeMiss.init(rawValue:))
+      }
+    ).needing(.copies(elseError: false)),
+  ]
+
+  private static let clientFields: [Field<PolicyDraft>] = [
+    Field.custom(
+      "clientMay", \.clientMay, .words(ClientWords.named.map(\.name)),
+      defaultText: OrderedJSON.texts(ClientWords.named.map(\.name)).compact,
+      example: "[\"no-cache\"]",
+      "Which directives of a request's Cache-Control count.",
+      render: { value, _ in
+        value.map { words in
+          .texts(ClientWords.named.filter { words.contains($0.word) }.map(\.name))
+        }
+      },
+      read: { decoder, node, path in decoder.clientWords(node, path) }
+    ).needing(.copies(elseError: false)),
+    .custom(
+      "clientStrategies", \.clientStrategies, .words(strategyNames), defaultText: "[]",
+      example: "[\"network-first\", \"cache-only\"]",
+      "Strategies that a client may ask for by the request field `Larder-Strategy`. A network-only "
+        + "route does not take them from `defaults`.",
+      render: { value, _ in value.map { .texts($0.map(\.name)) } },
+      read: { decoder, node, path in decoder.strategies(node, path, among: strategyNames) }),
+    .custom(
+      "invalidates", \.invalidates, .list(of: "paths and `tag:…`"), defaultText: "[]",
+      example: "[\"tag:article:{id}\", \"/articles\"]",
+      "What a successful unsafe request removes besides its own URL; `{name}` is filled in from "
+        + "the path.",
+      render: { value, _ in value.map { .texts($0.map(\.value.source)) } },
+      read: { decoder, node, path in decoder.invalidationTargets(node, path) }),
+  ]
+
+  private static let originFields: [Field<PolicyDraft>] = [
+    .custom(
+      "stripPrefix", \.stripPrefix, .pathPrefix, example: "\"/api\"",
+      "Taken off the path that goes to the origin.",
+      render: { value, _ in value.map(OrderedJSON.text) },
+      read: { decoder, node, path in decoder.pathPrefix(node, path) }),
+    .custom(
+      "addPrefix", \.addPrefix, .pathPrefix, example: "\"/v2\"",
+      "Put before the path that goes to the origin, behind the upstream's own.",
+      render: { value, _ in value.map(OrderedJSON.text) },
+      read: { decoder, node, path in decoder.pathPrefix(node, path) }),
     .custom(
       "forwardHeaders", \.forwardHeaders, .headerNames, defaultText: "[]",
       example: "[\"X-Original-Host\"]",
       "Request fields that reach the origin although Larder drops their kind "
-        + "(`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, method overrides)."
-    ) { decoder, node, path in decoder.headerNames(node, path) },
+        + "(`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, method overrides).",
+      render: { value, _ in value.map(OrderedJSON.texts) },
+      read: { decoder, node, path in decoder.requestFieldNames(node, path) }),
   ]
 
-  static let entrySizeRange: ClosedRange<UInt64> = 1...1 << 40
-
-  /// Fields of a route that this version refuses.
-  static let unsupportedFields: [Field<PolicyDraft>] = [
-    .unsupported("key", "What of the request tells copies apart."),
-    .unsupported("perUser", "Copies of each user's own."),
-    .unsupported("tags", "Names for purges."),
-    .unsupported("invalidates", "What a successful unsafe request removes."),
-    .unsupported("notify", "Changes on the event feed."),
-    .unsupported("clientMay", "Which request directives count."),
-    .unsupported("clientStrategies", "Strategies that a client may ask for."),
-    .unsupported("maxVariants", "How many variants one URL may have."),
-    .unsupported("range", "What a range does that misses."),
-    .unsupported("warm", "What is fetched at start."),
-    .unsupported("stripPrefix", "A prefix taken off the path."),
-    .unsupported("addPrefix", "A prefix put before the path."),
-  ]
+  private static func renderedTimeToLive(_ value: TimeToLive) -> OrderedJSON? {
+    switch value {
+    case .origin: nil
+    case .fixed(let milliseconds): .duration(milliseconds: milliseconds)
+    case .clamped(let fallback, let low, let high):
+      .object(
+        [("default", fallback), ("min", low), ("max", high)].compactMap { name, value in
+          value.map { (name, .duration(milliseconds: $0)) }
+        })
+    }
+  }
 }
 
-extension FieldDecoder {
-  mutating func timeToLive(
-    _ node: JSONNode, _ path: String, _ range: ClosedRange<Int64>
-  ) -> TimeToLive? {
-    guard case .object(let members) = node.value else {
-      return milliseconds(node, path, range).map { .fixed(milliseconds: $0) }
+extension NegativeLifetime.Match {
+  /// `404`, `5xx`.
+  var text: String {
+    switch self {
+    case .status(let status): "\(status)"
+    case .statusClass(let digit): "\(digit)xx"
     }
-    let names = ["default", "min", "max"]
-    var values: [String: Int64] = [:]
-    var isSound = true
-    for member in members {
-      let memberPath = Self.join(path, member.key)
-      guard names.contains(member.key) else {
-        report(
-          at: member.keyPlace, memberPath,
-          "unknown key\(Suggestion.sentence(for: member.key, among: names))")
-        isSound = false
-        continue
-      }
-      values[member.key] = milliseconds(member.value, memberPath, range)
-      if values[member.key] == nil { isSound = false }
-    }
-    guard isSound else { return nil }
-    if values.isEmpty {
-      report(at: node.place, path, "names at least one of default, min and max")
-      return nil
-    }
-    let low = values["min"] ?? 0
-    let high = values["max"] ?? .max
-    guard low <= high, values["default"].map({ $0 >= low && $0 <= high }) ?? true else {
-      report(at: node.place, path, "needs min <= default <= max")
-      return nil
-    }
-    return .clamped(
-      defaultMilliseconds: values["default"], minMilliseconds: values["min"],
-      maxMilliseconds: values["max"])
-  }
-
-  mutating func negative(
-    _ node: JSONNode, _ path: String, _ range: ClosedRange<Int64>
-  ) -> [NegativeLifetime]? {
-    guard let members = object(node, path) else { return nil }
-    var found: [NegativeLifetime] = []
-    for member in members {
-      let memberPath = Self.join(path, member.key)
-      guard let match = Self.errorStatus(member.key) else {
-        report(
-          at: member.keyPlace, memberPath, "an error status, \"400\" to \"599\", \"4xx\" or \"5xx\""
-        )
-        continue
-      }
-      if let lifetime = milliseconds(member.value, memberPath, range) {
-        found.append(NegativeLifetime(match: match, lifetimeMilliseconds: lifetime))
-      }
-    }
-    return found
-  }
-
-  private static func errorStatus(_ text: String) -> NegativeLifetime.Match? {
-    switch text {
-    case "4xx": return .statusClass(4)
-    case "5xx": return .statusClass(5)
-    default:
-      guard text.utf8.count == 3, let status = UInt16(text), (400...599).contains(status) else {
-        return nil
-      }
-      return .status(status)
-    }
-  }
-
-  mutating func originWords(_ node: JSONNode, _ path: String) -> OriginWords? {
-    let names = OriginWords.named.map(\.name)
-    guard let elements = list(node, path, of: "the origin's words") else { return nil }
-    var words: OriginWords = []
-    for (index, element) in elements.enumerated() {
-      if let name = choice(element, "\(path)[\(index)]", among: names),
-        let entry = OriginWords.named.first(where: { $0.name == name })
-      {
-        words.insert(entry.word)
-      }
-    }
-    return words
-  }
-
-  mutating func headerNames(_ node: JSONNode, _ path: String) -> [String]? {
-    guard let elements = list(node, path, of: "field names") else { return nil }
-    var names: [String] = []
-    for (index, element) in elements.enumerated() {
-      let elementPath = "\(path)[\(index)]"
-      guard let text = text(element, elementPath, expected: "a field name") else { continue }
-      let name = text.lowercased()
-      if let message = Self.refusalToForward(name, as: text) {
-        report(at: element.place, elementPath, message)
-      } else if !names.contains(name) {
-        names.append(name)
-      }
-    }
-    return names
-  }
-
-  /// Fields that Larder makes itself, or that belong to one connection (RFC 9110 §7.6.1).
-  private static func refusalToForward(_ name: String, as text: String) -> String? {
-    let isToken =
-      !name.isEmpty
-      && name.utf8.allSatisfy { byte in
-        (byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z"))
-          || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
-          || "!#$%&'*+-.^_`|~".utf8.contains(byte)
-      }
-    if !isToken { return "\"\(text)\" is no field name" }
-    let made = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "host"]
-    if made.contains(name) { return "\"\(text)\" is made by Larder, the client's is not forwarded" }
-    let hopByHop = [
-      "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization",
-      "te", "trailer", "transfer-encoding", "upgrade", "content-length",
-    ]
-    if hopByHop.contains(name) { return "\"\(text)\" belongs to one connection" }
-    return nil
   }
 }
