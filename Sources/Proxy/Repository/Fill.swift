@@ -28,13 +28,15 @@ final class Fill: @unchecked Sendable {
     let varyBlock: [UInt8]?
     /// Whether others than its first client may have it.
     let isShareable: Bool
+    /// What purges know the copy by; nil: it cannot be stored for them.
+    let tags: [[UInt8]]?
     /// The Age to send where `fields` have lost the origin's own, in milliseconds.
     let ageMilliseconds: Int64?
 
     init(
       status: UInt16, fields: Fields, encoded: [UInt8], ownFields: Fields,
       contentLength: UInt64?,
-      notStored: NotStoredReason?, varyBlock: [UInt8]?, isShareable: Bool,
+      notStored: NotStoredReason?, varyBlock: [UInt8]?, isShareable: Bool, tags: [[UInt8]]?,
       ageMilliseconds: Int64?
     ) {
       self.status = status
@@ -45,6 +47,7 @@ final class Fill: @unchecked Sendable {
       self.notStored = notStored
       self.varyBlock = varyBlock
       self.isShareable = isShareable
+      self.tags = tags
       self.ageMilliseconds = ageMilliseconds
     }
   }
@@ -102,7 +105,11 @@ final class Fill: @unchecked Sendable {
   static let uncommittedBytesMax = 4 * 1024 * 1024
 
   let plan: FillPlan
+  /// The ID that what is stored of it gets.
   let entryID: UInt64
+  /// As long as it runs, purges that came after its begin are kept for it; nil: nothing may be
+  /// stored of it.
+  let ticket: FillTicket?
   let chunkBytes: Int
   let repository: Repository
   let shared = Mutex(Shared())
@@ -121,7 +128,9 @@ final class Fill: @unchecked Sendable {
   init(plan: FillPlan, repository: Repository) {
     self.plan = plan
     self.repository = repository
-    entryID = repository.services.store.nextEntryID()
+    let store = repository.services.store
+    ticket = plan.notStored == nil ? store.beginFill() : nil
+    entryID = ticket?.entryID ?? store.nextEntryID()
     chunkBytes = repository.services.chunkBytes
   }
 
@@ -287,5 +296,7 @@ struct FillPlan: Sendable {
   var validatedEntryID: UInt64?
   /// A good copy is there that may stand in for a failing network: no error takes its place.
   var copyMayStandIn: Bool
+  /// The route's own tags for the request's path; nil: they cannot be made.
+  var tags: [[UInt8]]?
   var requestTimeMilliseconds: Int64
 }

@@ -26,7 +26,7 @@ extension Fill: OriginResponseReceiver {
           status: answer.status, fields: fields,
           encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
           contentLength: answer.contentLength, notStored: reason, varyBlock: [],
-          isShareable: false, ageMilliseconds: nil))
+          isShareable: false, tags: [], ageMilliseconds: nil))
       return
     }
     let directives = ResponseDirectives(fields, targeted: plan.route.targetedCacheControl)
@@ -40,8 +40,10 @@ extension Fill: OriginResponseReceiver {
       : Vary.selectingBlock(
         response: fields, request: repository.withoutCredentials(plan.request),
         ignore: ignoresVary)
+    let tags = CopyTags.adding(originTagsOf: fields, to: plan.tags)
     let reason =
       notStoredReason(answer, fields, directives, words) ?? (varyBlock == nil ? .varyAny : nil)
+      ?? (tags == nil ? .unusableTags : nil)
     var ownFields = Fields()
     if reason == nil {
       metadata = words
@@ -58,6 +60,7 @@ extension Fill: OriginResponseReceiver {
         contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
         isShareable: reason == nil
           || varyBlock != nil && mayShareError(answer.status, fields, directives),
+        tags: tags,
         ageMilliseconds: reason == nil && answer.fields.contains(.age)
           ? words.initialAgeMilliseconds : nil))
   }
@@ -269,6 +272,7 @@ extension Fill: OriginResponseReceiver {
   func end(_ ending: Ending) {
     guard !isEnded else { return }
     isEnded = true
+    ticket?.end()
     transfer = nil
     stopSpilling()
     shared.withLock { $0.ending = ending }
@@ -300,7 +304,11 @@ extension Fill: OriginResponseReceiver {
     let (isInvalidated, refused) = withExtendedLifetime(chunks) {
       shared.withLock { shared -> (Bool, NotStoredReason?) in
         if shared.isInvalidated { return (true, nil) }
-        return (false, repository.services.store.put(record, key: plan.storeKey, mode: .insert))
+        return (
+          false,
+          repository.services.store.put(
+            record, key: plan.storeKey, mode: .insert)
+        )
       }
     }
     if isInvalidated {
@@ -318,7 +326,8 @@ extension Fill: OriginResponseReceiver {
     let head = progress.head!
     return RecordWriter.make(
       metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
-      varyBlock: head.varyBlock ?? [], fields: head.fields, encodedHead: head.encoded,
+      varyBlock: head.varyBlock ?? [], tags: head.tags ?? [], fields: head.fields,
+      encodedHead: head.encoded,
       inlineBody: inlineBody, chunkCount: chunkCount)
   }
 

@@ -95,6 +95,14 @@ final class FillTable: Sendable {
     for fill in running { fill.invalidate() }
   }
 
+  /// The same for every fill of which this is so.
+  func invalidate(where isCovered: (Fill) -> Bool) {
+    let keys = state.withLock { state in
+      state.landing.filter { $0.value.contains(where: isCovered) }.map(\.key)
+    }
+    for key in keys { invalidate(key) }
+  }
+
   /// Where it is kept that a key's answers to requests with Authorization are not for sharing.
   private static func authorized(_ key: StoreKey) -> StoreKey {
     StoreKey(high: ~key.high, low: key.low)

@@ -5,7 +5,8 @@ internal import CachePolicy
 enum RecordWriter {
   static func make(
     metadata: StoredMetadata, route: RouteContext, wholeKey: [UInt8], varyBlock: [UInt8],
-    fields: Fields, encodedHead: [UInt8], inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
+    tags: [[UInt8]], fields: Fields, encodedHead: [UInt8], inlineBody: [UnsafeRawBufferPointer]?,
+    chunkCount: UInt32
   ) -> RecordBuffer {
     let entityTag = fields.first(.eTag) ?? []
     let lastModified = fields.first(.lastModified) ?? []
@@ -17,7 +18,7 @@ enum RecordWriter {
               RecordBuffer.make(
                 metadata: metadata, routeID: route.identifier, wholeKey: wholeKey,
                 varyBlock: varyBytes, variantHash: Vary.variantHash(varyBlock.span), head: head,
-                entityTag: entityTag, lastModified: lastModified,
+                entityTag: entityTag, lastModified: lastModified, tags: tags,
                 evictAfterMilliseconds: usefulUntil(metadata, route.policy),
                 keepUntilMilliseconds: route.policy.keepMilliseconds.map {
                   metadata.responseTimeMilliseconds + $0

@@ -16,8 +16,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   let reader: StoreReader
   private(set) var counters = Counters()
   /// What holds for requests from now on.
-  private var policies: PolicySet
-  private var placement = RequestPlacement()
+  private(set) var policies: PolicySet
+  var placement = RequestPlacement()
 
   init(
     worker: Worker, services: Services, policies: PolicySet, remote: any RemoteDataSource,
@@ -157,7 +157,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   }
 
   /// The place of the key that was made last.
-  private func storeKey() -> StoreKey {
+  func storeKey() -> StoreKey {
     placement.wholeKey.withUnsafeBytes { wholeKey in
       placement.path.withUnsafeBytes {
         StoreKeyHash.key(services.store.keySecret, wholeKey: wholeKey, path: $0)
@@ -287,6 +287,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
         source.head.fields, route: source.route, forStore: forStore),
       directives: directives(of: source.head.fields, source.route), notStored: notStored,
       validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
+      tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
       requestTimeMilliseconds: services.clock.nowMilliseconds)
   }
 
@@ -362,58 +363,21 @@ final class Repository: RequestHandler, @unchecked Sendable {
       services.store.remove(key: plan.storeKey)
       return false
     }
+    guard let tags = CopyTags.adding(originTagsOf: merged, to: plan.tags) else {
+      countNotStored(.unusableTags)
+      services.store.remove(key: plan.storeKey)
+      return false
+    }
     metadata.entryID = entryID
     metadata.bodyLength = record.bodyLength
     let refreshed = RecordWriter.make(
       metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
-      varyBlock: Array(record.varyBlock), fields: merged,
+      varyBlock: Array(record.varyBlock), tags: tags, fields: merged,
       encodedHead: Fill.encode(status: metadata.status, merged),
       inlineBody: record.isInline ? [record.inlineBody] : nil, chunkCount: record.chunkCount)
-    _ = services.store.put(refreshed, key: plan.storeKey, mode: .refresh)
+    _ = services.store.put(
+      refreshed, key: plan.storeKey, mode: .refresh)
     return true
-  }
-
-  /// A change went through: the copies of its target, and of what its answer points to, are void
-  /// (RFC 9111 §4.4).
-  func invalidate(_ source: FetchSource, answer: Fill.Head) {
-    guard Invalidation.invalidates(method: source.head.method, status: answer.status) else {
-      return
-    }
-    placement.makeTargetKey(
-      source.route, authority: source.head.authority, path: source.path, query: source.head.query)
-    drop(storeKey())
-    let authority = String(decoding: source.head.authority, as: UTF8.self)
-    var target = String(decoding: source.path, as: UTF8.self)
-    if let query = source.head.query { target += "?" + String(decoding: query, as: UTF8.self) }
-    for line in answer.fields.lines where line.known == .location || line.known == .contentLocation
-    {
-      let reference = answer.fields.bytes[line.value]
-      if let other = Invalidation.sameOriginTarget(
-        reference.span, scheme: "http", authority: authority, target: target), other != target
-      {
-        drop(target: Array(other.utf8), source)
-      }
-    }
-  }
-
-  private func drop(target: [UInt8], _ source: FetchSource) {
-    let parts = target.split(separator: 0x3F, maxSplits: 1, omittingEmptySubsequences: false)
-    var path = Array(parts[0])
-    var normalized: [UInt8] = []
-    switch PathNormalization.normalize(path.span, into: &normalized) {
-    case .refused: return
-    case .rewritten: path = normalized
-    case .unchanged: break
-    }
-    placement.makeTargetKey(
-      source.route, authority: source.head.authority, path: path,
-      query: parts.count > 1 ? parts[1] : nil)
-    drop(storeKey())
-  }
-
-  private func drop(_ key: StoreKey) {
-    services.fillTable.invalidate(key)
-    services.store.remove(key: key)
   }
 
   // MARK: Counting
