@@ -163,14 +163,15 @@ public final class LMDBStore: Sendable {
   /// of a body that is not inline were put before. Nil: accepted.
   ///
   /// `.insert` replaces the variant at (key, variant hash) unless a newer entry is there;
-  /// `.refresh` only if the entry there has the same ID, and keeps its chunks.
+  /// `.refresh` only if the entry there has the same ID, and keeps its chunks. A new variant has the
+  /// oldest ones go until there are at most `variantsMax` (at least 1; nil: the store's own limit).
   public func put(
-    _ record: RecordBuffer, key: StoreKey, mode: WriteMode
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int? = nil
   ) -> NotStoredReason? {
     if record.view.entryID < shared.purgeFloor.load(ordering: .sequentiallyConsistent) {
       return counted(.invalidated)
     }
-    return counted(queue.put(record, key: key, mode: mode))
+    return counted(queue.put(record, key: key, mode: mode, variantsMax: variantsMax))
   }
 
   /// Puts the next chunk of a body: they come in order from 0, before their record. The chunk's

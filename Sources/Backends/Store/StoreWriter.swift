@@ -127,7 +127,7 @@ final class StoreWriter {
     if write.isRefusable {
       guard size <= roomBytes else {
         if case .chunk(_, let entryID, _, _) = write { try changes.reclaim(entryID) }
-        if case .record(let record, _, .insert) = write {
+        if case .record(let record, _, .insert, _) = write {
           try changes.reclaim(record.view.entryID)
         }
         return .storeFull
@@ -135,8 +135,8 @@ final class StoreWriter {
       roomBytes -= size
     }
     switch write {
-    case .record(let record, let key, let mode):
-      return try changes.put(record, key: key, mode: mode)
+    case .record(let record, let key, let mode, let variantsMax):
+      return try changes.put(record, key: key, mode: mode, variantsMax: variantsMax)
     case .chunk(let chunk, let entryID, let index, _):
       return try changes.put(chunk, ChunkKey(entryID, index))
     case .reclaim(let entryID): try changes.reclaim(entryID)
@@ -175,8 +175,8 @@ final class StoreWriter {
       guard let outcome else { continue }
       failed.insert(queued.sequence)
       switch queued.write {
-      case .record(_, _, .refresh): break
-      case .record(let record, _, .insert):
+      case .record(_, _, .refresh, _): break
+      case .record(let record, _, .insert, _):
         if countedEntries.insert(record.view.entryID).inserted { shared.countNotStored(outcome) }
       case .chunk(_, let entryID, _, _):
         if countedEntries.insert(entryID).inserted { shared.countNotStored(outcome) }
@@ -202,7 +202,7 @@ final class StoreWriter {
 
   private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
     switch write {
-    case .record(let record, _, _):
+    case .record(let record, _, _, _):
       StoreSizes.recordBytes(record.bytes.count, tagCount: record.view.tags.count)
     case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
     default: 0

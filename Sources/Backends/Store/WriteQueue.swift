@@ -9,7 +9,8 @@ internal import Synchronization
 
 /// One write, as the writer applies it.
 enum StoreWrite {
-  case record(RecordBuffer, key: StoreKey, mode: WriteMode)
+  /// `variantsMax`: how many variants the key may have then; nil: the store's own limit.
+  case record(RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int?)
   case chunk(
     BodyChunk, entryID: UInt64, index: UInt32, onCommitted: (@Sendable (Bool) -> Void)?)
   /// The chunks of a fill that ended badly, or that only a pin kept, go.
@@ -36,7 +37,7 @@ enum StoreWrite {
   /// What it weighs in the queue.
   var bytes: Int {
     switch self {
-    case .record(let record, _, _): record.bytes.count + 256
+    case .record(let record, _, _, _): record.bytes.count + 256
     case .chunk(let chunk, _, _, _): chunk.count + 256
     default: 64
     }
@@ -103,7 +104,9 @@ final class WriteQueue: @unchecked Sendable {
 
   // MARK: For the event loops
 
-  func put(_ record: RecordBuffer, key: StoreKey, mode: WriteMode) -> NotStoredReason? {
+  func put(
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int?
+  ) -> NotStoredReason? {
     let view = record.view
     let entryID = view.entryID
     let variantHash = view.variantHash
@@ -112,7 +115,8 @@ final class WriteQueue: @unchecked Sendable {
       // Under the lock: a record that gets past this comes before the purge's own write, and the
       // writer removes it with what the purge found.
       if purges.refuses(view, pathHash: key.high, mode: mode) { return .invalidated }
-      let write = StoreWrite.record(record, key: key, mode: mode)
+      let write = StoreWrite.record(
+        record, key: key, mode: mode, variantsMax: variantsMax)
       if let refusal = append(write, to: &state) { return refusal }
       state.overlay.put(
         PendingRecord(
