@@ -25,8 +25,8 @@ public final class LMDBStore: Sendable {
   ) {
     self.configuration = configuration
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
-    shared = StoreShared(opened.identity)
-    queue = WriteQueue(configuration, shared.purges)
+    shared = StoreShared(opened.identity, maxSizeBytes: configuration.maxSizeBytes)
+    queue = WriteQueue(configuration, shared)
     pins = PinTable()
     marks = VisitedMarks()
     environment = Mutex(opened.environment)
@@ -47,7 +47,9 @@ public final class LMDBStore: Sendable {
     _ configuration: StoreConfiguration, clock: Clock,
     log: @escaping @Sendable (String) -> Void
   ) throws(StoreError) -> LMDBStore {
-    storeInvariant(configuration.maxSizeBytes >= 256 * 1024, "maxSizeBytes is at least 256 KiB")
+    storeInvariant(
+      configuration.maxSizeBytes >= StoreConfiguration.maxSizeBytesMin,
+      "maxSizeBytes is at least 256 KiB")
     storeInvariant(configuration.chunkBytes > 0, "chunkBytes is positive")
     let folder = try StoreFolder(path: configuration.path)
     // The second round opens an empty file: what fails then is no damage.
@@ -68,17 +70,14 @@ public final class LMDBStore: Sendable {
   private static func openFile(
     _ configuration: StoreConfiguration, _ folder: StoreFolder, _ log: (String) -> Void
   ) throws(StoreError) -> Opened? {
-    // Room for deleting in a full store, and for one whose size was larger once: pages that are
-    // freed can be used two transactions later.
-    let headroomBytes: UInt64 = 64 * 1024 * 1024
     var mapSizeBytes =
       configuration.mapSizeBytesForTests
-      ?? configuration.maxSizeBytes + configuration.maxSizeBytes / 4 + headroomBytes
+      ?? StoreConfiguration.mapSizeBytes(maxSizeBytes: configuration.maxSizeBytes)
     switch try folder.inspect() {
     case .absent: break
     case .usable(let endBytes):
       if configuration.mapSizeBytesForTests == nil {
-        mapSizeBytes = max(mapSizeBytes, endBytes + headroomBytes)
+        mapSizeBytes = max(mapSizeBytes, endBytes + StoreConfiguration.mapHeadroomBytes)
       }
     case .damaged(let reason):
       try folder.setAside(because: reason, log: log)
@@ -199,12 +198,13 @@ public final class LMDBStore: Sendable {
 
   public func statistics() -> StoreStatistics {
     let queuedBytes = UInt64(queue.bytes)
+    let maxBytes = shared.maxSizeBytes.load(ordering: .sequentiallyConsistent)
     let activePurges = UInt64(shared.purges.count)
     return shared.report.withLock { report in
       var statistics = StoreStatistics()
       statistics.entries = report.entryCount
       statistics.bytes = report.usedBytes
-      statistics.maxBytes = configuration.maxSizeBytes
+      statistics.maxBytes = maxBytes
       statistics.queuedBytes = queuedBytes
       statistics.evicted = report.counts.evicted
       statistics.expired = report.counts.expired
