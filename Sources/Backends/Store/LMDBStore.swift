@@ -12,6 +12,7 @@ public final class LMDBStore: Sendable {
   public let configuration: StoreConfiguration
   /// For `StoreKeyHash`: random when the store was made, kept in it.
   public let keySecret: (UInt64, UInt64)
+  private let identitySecret: IdentitySecret
   let queue: WriteQueue
   let shared: StoreShared
   private let pins: PinTable
@@ -20,10 +21,12 @@ public final class LMDBStore: Sendable {
   private let environment: Mutex<LMDBEnvironment?>
 
   private init(
-    _ configuration: StoreConfiguration, _ opened: Opened, clock: Clock,
+    _ configuration: StoreConfiguration, _ opened: Opened, _ identitySecret: IdentitySecret,
+    clock: Clock,
     log: @escaping @Sendable (String) -> Void
   ) {
     self.configuration = configuration
+    self.identitySecret = identitySecret
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
     shared = StoreShared(opened.identity, maxSizeBytes: configuration.maxSizeBytes)
     queue = WriteQueue(configuration, shared)
@@ -52,10 +55,11 @@ public final class LMDBStore: Sendable {
       "maxSizeBytes is at least 256 KiB")
     storeInvariant(configuration.chunkBytes > 0, "chunkBytes is positive")
     let folder = try StoreFolder(path: configuration.path)
+    let identitySecret = try IdentitySecret.open(folder: configuration.path, log: log)
     // The second round opens an empty file: what fails then is no damage.
     for _ in 0..<2 {
       if let opened = try openFile(configuration, folder, log) {
-        return LMDBStore(configuration, opened, clock: clock, log: log)
+        return LMDBStore(configuration, opened, identitySecret, clock: clock, log: log)
       }
     }
     throw .cannotOpen(path: configuration.path, reason: "an empty store is refused as damaged")
@@ -122,6 +126,12 @@ public final class LMDBStore: Sendable {
       hasMore = try changes.reclaimLeftovers(rowsMax: 4096)
       _ = try changes.commit(routes: &noRoutes, generation: 1)
     }
+  }
+
+  /// What stands for an identity (a field's or cookie's value) in keys: the same in every opening
+  /// of this store's folder, another elsewhere.
+  public func identityDigest(_ identity: UnsafeRawBufferPointer) -> IdentityDigest {
+    identitySecret.digest(identity)
   }
 
   // MARK: Reading
