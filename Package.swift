@@ -31,14 +31,16 @@ let package = Package(
   products: [.executable(name: "larder", targets: ["larder"])],
   targets: [
     systemLibrary("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev", brew: "curl"),
+    systemLibrary("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev", brew: "openssl@3"),
     systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev", brew: "lmdb"),
     systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev", brew: "libuv"),
     .target(
       name: "CachePolicy",
       swiftSettings: common + [memberImportVisibility, .strictMemorySafety()]),
     .target(
-      name: "Backends", dependencies: ["CachePolicy", "CCurl", "CLMDB", "CUV"],
-      exclude: ["CCurl", "CLMDB", "CUV"], swiftSettings: common + [withoutExclusivityChecks]),
+      name: "Backends", dependencies: ["CachePolicy", "CCurl", "CCrypto", "CLMDB", "CUV"],
+      exclude: ["CCurl", "CCrypto", "CLMDB", "CUV"],
+      swiftSettings: common + [withoutExclusivityChecks]),
     .target(
       name: "Proxy", dependencies: ["CachePolicy", "Backends"],
       exclude: ["Command"],

@@ -135,6 +135,21 @@ struct LMDBStoreTests {
     #expect(fixture.store.statistics().variantsDropped == 1)
   }
 
+  @Test func aPutMayAllowFewerVariantsThanTheStore() throws {
+    let fixture = try StoreFixture { $0.variantsMax = 10 }
+    for variant in [9, 2, 7, 5] as [UInt64] {
+      fixture.putInline("a", "\(variant)", variant: variant)
+    }
+    fixture.store.flush()
+    let record = RecordBuffer.sample(
+      entryID: fixture.store.nextEntryID(), name: "a", variant: 1, body: Array("1".utf8))
+    #expect(
+      fixture.store.put(record, key: fixture.key("a"), mode: .insert, variantsMax: 2) == nil)
+    fixture.store.flush()
+    #expect(fixture.bodies("a") == [5: "5", 1: "1"])
+    #expect(fixture.store.statistics().variantsDropped == 3)
+  }
+
   @Test func removingEverythingHidesWhatWasAndWhatIsStillBeingFilled() throws {
     let fixture = try StoreFixture()
     fixture.putInline("a", "old")

@@ -84,7 +84,7 @@ final class EntryTransaction {
 
   /// Puts the record in place, if the rules let it; a reason: they did not.
   func put(
-    _ record: RecordBuffer, key: StoreKey, mode: WriteMode
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int? = nil
   ) throws(LMDBError) -> NotStoredReason? {
     let view = record.view
     let entryID = view.entryID
@@ -124,7 +124,7 @@ final class EntryTransaction {
     if let currentID {
       try removeEntry(currentID, because: .replaced)
     } else {
-      try makeRoomForVariant(rowKey)
+      try makeRoomForVariant(rowKey, variantsMax: max(1, variantsMax ?? context.variantsMax))
     }
     try writeRows(record, rowKey, chunkBytes: chunkBytes)
     return nil
@@ -164,25 +164,26 @@ final class EntryTransaction {
     noteRoute(row, sign: 1)
   }
 
-  /// A key may have so many variants; the oldest goes when there comes one more.
-  private func makeRoomForVariant(_ rowKey: EntriesKey) throws(LMDBError) {
+  /// A key may have so many variants; the oldest go when there comes one more.
+  private func makeRoomForVariant(
+    _ rowKey: EntriesKey, variantsMax: Int
+  ) throws(LMDBError) {
     let cursor = try transaction.cursor(tables.entries)
     defer { mdb_cursor_close(cursor) }
-    var count = 0
-    var oldest: UInt64?
+    var entryIDs: [UInt64] = []
     var next: UInt64? = 0
     while let from = next,
       let found = try transaction.row(
         atOrAfter: EntriesKey(rowKey.storeKey, variantHash: from), cursor),
       let key = EntriesKey(found.key), key.storeKey == rowKey.storeKey
     {
-      count += 1
-      if let entryID = RecordView(found.value)?.entryID {
-        oldest = min(oldest ?? entryID, entryID)
-      }
+      if let entryID = RecordView(found.value)?.entryID { entryIDs.append(entryID) }
       next = key.variantHash == .max ? nil : key.variantHash + 1
     }
-    if count >= context.variantsMax, let oldest { try removeEntry(oldest, because: .variantsMax) }
+    guard entryIDs.count >= variantsMax else { return }
+    for entryID in entryIDs.sorted().prefix(entryIDs.count - variantsMax + 1) {
+      try removeEntry(entryID, because: .variantsMax)
+    }
   }
 
   /// Removes all variants of a key.

@@ -11,6 +11,13 @@
 ///   store may grow, so that deleting always has pages to work with.
 /// - A file that is shorter than the newest tree says raises SIGBUS on reading: the length is
 ///   checked before opening, and the file is kept (sparsely) longer than any commit needs.
+/// - The map's size may change only while no transaction is open in this process, and LMDB does not
+///   look: `growMap` unmaps the file and maps it again, most likely elsewhere, and whoever holds a
+///   pointer into the old map reads freed memory. Read transactions that are reset, with their
+///   cursors, survive it: both take everything from the environment when they are renewed. So
+///   SnapshotSlots holds the readers out, and the writer, which alone writes, does it between two
+///   transactions. A map that cannot be had again is lost: nothing is read or written from then on.
+///   A shorter map would need the file's end unused: a smaller store keeps its map.
 /// - With MDB_WRITEMAP a full disk raises SIGBUS too: it is never used.
 /// - Tree pages carry no checksum: damage in them shows as an error at best. Records and chunks
 ///   carry ours.
@@ -59,9 +66,12 @@ struct StoreTables: Sendable {
 
 final class LMDBEnvironment: @unchecked Sendable {
   // @unchecked Sendable: the handle is constant and LMDB locks what threads share; `tables` is set
-  // once, by the thread that opens, before the object is handed on.
+  // once, by the thread that opens, before the object is handed on; the map's state is the
+  // writer's.
   let handle: OpaquePointer
-  let mapSizeBytes: UInt64
+  /// Of the writer alone, once it has begun.
+  private(set) var mapSizeBytes: UInt64
+  private var isMapLost = false
   private(set) var tables = StoreTables()
   /// Held until the environment is closed: the lock must outlive it.
   private let folder: StoreFolder
@@ -94,7 +104,31 @@ final class LMDBEnvironment: @unchecked Sendable {
   func use(_ tables: StoreTables) { self.tables = tables }
 
   func beginWrite() throws(LMDBError) -> WriteTransaction {
-    try WriteTransaction(self)
+    if isMapLost { throw LMDBError(code: ENOMEM) }
+    return try WriteTransaction(self)
+  }
+
+  enum MapGrowth: Equatable {
+    case grown
+    /// There is no room for the longer map; the one that there was is in use.
+    case kept
+    case lost
+  }
+
+  /// Maps the file anew with more room. Called while nobody has a transaction.
+  func growMap(toBytes bytes: UInt64) -> MapGrowth {
+    guard !isMapLost else { return .lost }
+    // Tried beforehand, since LMDB gives its map up before it asks for another.
+    let probe = mmap(nil, Int(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0)
+    guard let probe, probe != MAP_FAILED else { return .kept }
+    munmap(probe, Int(bytes))
+    if mdb_env_set_mapsize(handle, Int(bytes)) == MDB_SUCCESS {
+      mapSizeBytes = bytes
+      return .grown
+    }
+    if mdb_env_set_mapsize(handle, Int(mapSizeBytes)) == MDB_SUCCESS { return .kept }
+    isMapLost = true
+    return .lost
   }
 
   /// Makes durable what NOMETASYNC left to the next commit.
@@ -104,6 +138,7 @@ final class LMDBEnvironment: @unchecked Sendable {
 
   /// Counts the pages in use and the entries, in a read transaction of its own.
   func measure() throws(LMDBError) -> (usedBytes: UInt64, entryCount: UInt64) {
+    if isMapLost { throw LMDBError(code: ENOMEM) }
     var opened: OpaquePointer?
     try LMDBError.check(mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &opened))
     guard let transaction = opened else { throw LMDBError(code: ENOMEM) }

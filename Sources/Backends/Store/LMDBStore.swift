@@ -12,6 +12,7 @@ public final class LMDBStore: Sendable {
   public let configuration: StoreConfiguration
   /// For `StoreKeyHash`: random when the store was made, kept in it.
   public let keySecret: (UInt64, UInt64)
+  private let identitySecret: IdentitySecret
   let queue: WriteQueue
   let shared: StoreShared
   private let pins: PinTable
@@ -20,13 +21,15 @@ public final class LMDBStore: Sendable {
   private let environment: Mutex<LMDBEnvironment?>
 
   private init(
-    _ configuration: StoreConfiguration, _ opened: Opened, clock: Clock,
+    _ configuration: StoreConfiguration, _ opened: Opened, _ identitySecret: IdentitySecret,
+    clock: Clock,
     log: @escaping @Sendable (String) -> Void
   ) {
     self.configuration = configuration
+    self.identitySecret = identitySecret
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
-    shared = StoreShared(opened.identity)
-    queue = WriteQueue(configuration, shared.purges)
+    shared = StoreShared(opened.identity, maxSizeBytes: configuration.maxSizeBytes)
+    queue = WriteQueue(configuration, shared)
     pins = PinTable()
     marks = VisitedMarks()
     environment = Mutex(opened.environment)
@@ -47,13 +50,16 @@ public final class LMDBStore: Sendable {
     _ configuration: StoreConfiguration, clock: Clock,
     log: @escaping @Sendable (String) -> Void
   ) throws(StoreError) -> LMDBStore {
-    storeInvariant(configuration.maxSizeBytes >= 256 * 1024, "maxSizeBytes is at least 256 KiB")
+    storeInvariant(
+      configuration.maxSizeBytes >= StoreConfiguration.maxSizeBytesMin,
+      "maxSizeBytes is at least 256 KiB")
     storeInvariant(configuration.chunkBytes > 0, "chunkBytes is positive")
     let folder = try StoreFolder(path: configuration.path)
+    let identitySecret = try IdentitySecret.open(folder: configuration.path, log: log)
     // The second round opens an empty file: what fails then is no damage.
     for _ in 0..<2 {
       if let opened = try openFile(configuration, folder, log) {
-        return LMDBStore(configuration, opened, clock: clock, log: log)
+        return LMDBStore(configuration, opened, identitySecret, clock: clock, log: log)
       }
     }
     throw .cannotOpen(path: configuration.path, reason: "an empty store is refused as damaged")
@@ -68,17 +74,14 @@ public final class LMDBStore: Sendable {
   private static func openFile(
     _ configuration: StoreConfiguration, _ folder: StoreFolder, _ log: (String) -> Void
   ) throws(StoreError) -> Opened? {
-    // Room for deleting in a full store, and for one whose size was larger once: pages that are
-    // freed can be used two transactions later.
-    let headroomBytes: UInt64 = 64 * 1024 * 1024
     var mapSizeBytes =
       configuration.mapSizeBytesForTests
-      ?? configuration.maxSizeBytes + configuration.maxSizeBytes / 4 + headroomBytes
+      ?? StoreConfiguration.mapSizeBytes(maxSizeBytes: configuration.maxSizeBytes)
     switch try folder.inspect() {
     case .absent: break
     case .usable(let endBytes):
       if configuration.mapSizeBytesForTests == nil {
-        mapSizeBytes = max(mapSizeBytes, endBytes + headroomBytes)
+        mapSizeBytes = max(mapSizeBytes, endBytes + StoreConfiguration.mapHeadroomBytes)
       }
     case .damaged(let reason):
       try folder.setAside(because: reason, log: log)
@@ -125,6 +128,12 @@ public final class LMDBStore: Sendable {
     }
   }
 
+  /// What stands for an identity (a field's or cookie's value) in keys: the same in every opening
+  /// of this store's folder, another elsewhere.
+  public func identityDigest(_ identity: UnsafeRawBufferPointer) -> IdentityDigest {
+    identitySecret.digest(identity)
+  }
+
   // MARK: Reading
 
   /// A reader for one event loop's thread. Throws when the store is closed or has too many.
@@ -163,14 +172,15 @@ public final class LMDBStore: Sendable {
   /// of a body that is not inline were put before. Nil: accepted.
   ///
   /// `.insert` replaces the variant at (key, variant hash) unless a newer entry is there;
-  /// `.refresh` only if the entry there has the same ID, and keeps its chunks.
+  /// `.refresh` only if the entry there has the same ID, and keeps its chunks. A new variant has the
+  /// oldest ones go until there are at most `variantsMax` (at least 1; nil: the store's own limit).
   public func put(
-    _ record: RecordBuffer, key: StoreKey, mode: WriteMode
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int? = nil
   ) -> NotStoredReason? {
     if record.view.entryID < shared.purgeFloor.load(ordering: .sequentiallyConsistent) {
       return counted(.invalidated)
     }
-    return counted(queue.put(record, key: key, mode: mode))
+    return counted(queue.put(record, key: key, mode: mode, variantsMax: variantsMax))
   }
 
   /// Puts the next chunk of a body: they come in order from 0, before their record. The chunk's
@@ -198,12 +208,13 @@ public final class LMDBStore: Sendable {
 
   public func statistics() -> StoreStatistics {
     let queuedBytes = UInt64(queue.bytes)
+    let maxBytes = shared.maxSizeBytes.load(ordering: .sequentiallyConsistent)
     let activePurges = UInt64(shared.purges.count)
     return shared.report.withLock { report in
       var statistics = StoreStatistics()
       statistics.entries = report.entryCount
       statistics.bytes = report.usedBytes
-      statistics.maxBytes = configuration.maxSizeBytes
+      statistics.maxBytes = maxBytes
       statistics.queuedBytes = queuedBytes
       statistics.evicted = report.counts.evicted
       statistics.expired = report.counts.expired

@@ -49,10 +49,24 @@ public struct StoreConfiguration: Sendable {
   public static let tagsMax = 256
   public static let tagBytesMax = 8 * 1024
 
+  /// The smallest store.
+  public static let maxSizeBytesMin: UInt64 = 256 * 1024
+
   /// The most that one transaction writes: enough to make a commit worth its fsync, little enough
   /// that a small store can always make room for it.
-  var transactionBytesMax: Int {
+  static func transactionBytesMax(maxSizeBytes: UInt64) -> Int {
     Int(clamping: max(64 * 1024, min(16 * 1024 * 1024, maxSizeBytes / 8)))
+  }
+
+  /// Beside the size, in the map: pages that are freed can be used two transactions later, so that
+  /// deleting in a full store needs room, and so does a store whose size was larger once.
+  static let mapHeadroomBytes: UInt64 = 64 * 1024 * 1024
+
+  /// The length of the map that a size asks for.
+  static func mapSizeBytes(maxSizeBytes: UInt64) -> UInt64 {
+    // No machine maps more than 2^47 bytes; a size near 2^64 must not overflow.
+    let size = min(maxSizeBytes, 1 << 50)
+    return (size + size / 4 + mapHeadroomBytes) / 65_536 * 65_536
   }
 }
 

@@ -39,6 +39,25 @@ public final class StoreReader {
   init(
     _ environment: LMDBEnvironment, _ queue: WriteQueue, _ shared: StoreShared
   ) throws(LMDBError) {
+    // As within a turn: the map must not move meanwhile.
+    shared.slots.register(slot)
+    do throws(LMDBError) {
+      guard shared.slots.enter(slot, shared.generation) else { throw LMDBError(code: ENOMEM) }
+      (transaction, cursor) = try Self.open(environment)
+    } catch {
+      shared.slots.unregister(slot)
+      throw error
+    }
+    shared.slots.leave(slot)
+    self.environment = environment
+    self.queue = queue
+    self.shared = shared
+    retained.reserveCapacity(16)
+  }
+
+  private static func open(
+    _ environment: LMDBEnvironment
+  ) throws(LMDBError) -> (OpaquePointer, OpaquePointer) {
     var begun: OpaquePointer?
     try LMDBError.check(mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &begun))
     guard let begun else { throw LMDBError(code: ENOMEM) }
@@ -49,17 +68,11 @@ public final class StoreReader {
       throw LMDBError(code: code)
     }
     mdb_txn_reset(begun)
-    transaction = begun
-    cursor = opened
-    self.environment = environment
-    self.queue = queue
-    self.shared = shared
-    retained.reserveCapacity(16)
-    queue.register(slot)
+    return (begun, opened)
   }
 
   deinit {
-    queue.unregister(slot)
+    shared.slots.unregister(slot)
     mdb_cursor_close(cursor)
     mdb_txn_abort(transaction)
   }
@@ -70,14 +83,8 @@ public final class StoreReader {
   public func begin() {
     storeInvariant(!isWithinTurn, "begin() follows end()")
     isWithinTurn = true
-    // The slot is published before the snapshot is taken: from then on the overlay keeps what this
-    // generation lacks (WriteQueue.oldestGeneration has the other half). A snapshot that is newer
-    // than the slot says does no harm: pending writes are replayed to the same result.
-    slot.generation.store(
-      shared.generation.load(ordering: .sequentiallyConsistent),
-      ordering: .sequentiallyConsistent)
-    atomicMemoryFence(ordering: .sequentiallyConsistent)
-    hasSnapshot = mdb_txn_renew(transaction) == MDB_SUCCESS
+    hasSnapshot =
+      shared.slots.enter(slot, shared.generation) && mdb_txn_renew(transaction) == MDB_SUCCESS
     if hasSnapshot && mdb_cursor_renew(transaction, cursor) != MDB_SUCCESS {
       mdb_txn_reset(transaction)
       hasSnapshot = false
@@ -90,7 +97,7 @@ public final class StoreReader {
     if hasSnapshot { mdb_txn_reset(transaction) }
     hasSnapshot = false
     isWithinTurn = false
-    slot.generation.store(SnapshotSlot.idle, ordering: .sequentiallyConsistent)
+    shared.slots.leave(slot)
     pending = nil
     cursorState = .end
     if !retained.isEmpty { retained.removeAll(keepingCapacity: true) }

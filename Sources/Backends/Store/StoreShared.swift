@@ -12,6 +12,9 @@ final class StoreShared: Sendable {
   /// Entries with a lower ID were purged, all at once.
   let purgeFloor: Atomic<UInt64>
   let nextEntryID: Atomic<UInt64>
+  /// The bytes in use above which entries are evicted.
+  let maxSizeBytes: Atomic<UInt64>
+  let slots = SnapshotSlots()
   let purges: PurgeRules
   let fills = RunningFills()
   /// For `StoreKeyHash`.
@@ -28,7 +31,8 @@ final class StoreShared: Sendable {
   let report = Mutex(Report())
 
   /// Entry IDs of one opening start above all that an earlier one gave: it has 2^40 of them.
-  init(_ identity: StoreIdentity) {
+  init(_ identity: StoreIdentity, maxSizeBytes: UInt64) {
+    self.maxSizeBytes = Atomic(maxSizeBytes)
     purgeFloor = Atomic(identity.purgeFloor)
     nextEntryID = Atomic(identity.epoch << 40)
     secret = (identity.secretFirst, identity.secretSecond)

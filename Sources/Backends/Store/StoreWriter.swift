@@ -28,6 +28,8 @@ final class StoreWriter {
   /// Entries below the purge floor may be left.
   private var mayHavePurged = true
   private var purgeSweep = PurgeSweep()
+  /// The size asks for a longer map, and readers were in the way.
+  private var awaitsMap = false
   /// Background work failed: it waits for the next write or a second.
   private var isBackgroundBlocked = false
   private static let idleMilliseconds: Int64 = 1000
@@ -58,6 +60,7 @@ final class StoreWriter {
       idleMilliseconds: needsIdleTurns ? Self.idleMilliseconds : nil)
     {
       isBackgroundBlocked = false
+      if awaitsMap { growMap() }
       if !batch.isEmpty || !carriedOver.isEmpty { process(batch) }
       if hasBackgroundWork { isBackgroundBlocked = !stepBackground() }
       advancePurges()
@@ -68,9 +71,11 @@ final class StoreWriter {
     }
   }
 
+  private var maxSizeBytes: UInt64 { shared.maxSizeBytes.load(ordering: .sequentiallyConsistent) }
+
   private var needsIdleTurns: Bool {
     nextKeepUntilMilliseconds != nil || !carriedOver.isEmpty || isBackgroundBlocked
-      || shared.purges.awaitsOthers
+      || shared.purges.awaitsOthers || awaitsMap
   }
 
   // MARK: Batches
@@ -78,10 +83,11 @@ final class StoreWriter {
   private func process(_ batch: [QueuedWrite]) {
     let writes = carriedOver + batch
     carriedOver = []
+    if writes.contains(where: { if case .resize = $0.write { true } else { false } }) { growMap() }
     makeRoom(for: writes.reduce(0) { $0 + Self.sizeBytes($1.write) })
     var result = attempt(writes)
     if case .failure(let error) = result {
-      if error.isFull { _ = evict(freeing: max(configuration.maxSizeBytes / 16, 1)) }
+      if error.isFull { _ = evict(freeing: max(maxSizeBytes / 16, 1)) }
       // Pages that one transaction frees are not the next one's to use: let one pass.
       if error.isFull { commitNothing() }
       result = attempt(writes)
@@ -106,7 +112,7 @@ final class StoreWriter {
       let changes = try begin()
       var outcomes: [NotStoredReason?] = []
       outcomes.reserveCapacity(writes.count)
-      var roomBytes = Int64(clamping: configuration.maxSizeBytes) - Int64(clamping: usedBytes)
+      var roomBytes = Int64(clamping: maxSizeBytes) - Int64(clamping: usedBytes)
       for queued in writes {
         outcomes.append(try apply(queued.write, to: changes, roomBytes: &roomBytes))
       }
@@ -127,7 +133,7 @@ final class StoreWriter {
     if write.isRefusable {
       guard size <= roomBytes else {
         if case .chunk(_, let entryID, _, _) = write { try changes.reclaim(entryID) }
-        if case .record(let record, _, .insert) = write {
+        if case .record(let record, _, .insert, _) = write {
           try changes.reclaim(record.view.entryID)
         }
         return .storeFull
@@ -135,8 +141,8 @@ final class StoreWriter {
       roomBytes -= size
     }
     switch write {
-    case .record(let record, let key, let mode):
-      return try changes.put(record, key: key, mode: mode)
+    case .record(let record, let key, let mode, let variantsMax):
+      return try changes.put(record, key: key, mode: mode, variantsMax: variantsMax)
     case .chunk(let chunk, let entryID, let index, _):
       return try changes.put(chunk, ChunkKey(entryID, index))
     case .reclaim(let entryID): try changes.reclaim(entryID)
@@ -149,7 +155,7 @@ final class StoreWriter {
     case .forgetRule(let purge): try changes.deleteRule(purge)
     case .damagedRecord(let key): try changes.removeDamaged(key)
     case .damagedChunk(let key): try changes.removeDamaged(key)
-    case .sweep: break
+    case .sweep, .resize: break
     }
     return nil
   }
@@ -175,8 +181,8 @@ final class StoreWriter {
       guard let outcome else { continue }
       failed.insert(queued.sequence)
       switch queued.write {
-      case .record(_, _, .refresh): break
-      case .record(let record, _, .insert):
+      case .record(_, _, .refresh, _): break
+      case .record(let record, _, .insert, _):
         if countedEntries.insert(record.view.entryID).inserted { shared.countNotStored(outcome) }
       case .chunk(_, let entryID, _, _):
         if countedEntries.insert(entryID).inserted { shared.countNotStored(outcome) }
@@ -202,7 +208,7 @@ final class StoreWriter {
 
   private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
     switch write {
-    case .record(let record, _, _):
+    case .record(let record, _, _, _):
       StoreSizes.recordBytes(record.bytes.count, tagCount: record.view.tags.count)
     case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
     default: 0
@@ -218,7 +224,7 @@ final class StoreWriter {
         pins: pins, secret: shared.secret,
         purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
         purges: shared.purges, variantsMax: configuration.variantsMax,
-        chunkedBytesMax: configuration.maxSizeBytes / 2))
+        chunkedBytesMax: maxSizeBytes / 2))
   }
 
   private func commit(_ changes: EntryTransaction) throws(LMDBError) {
@@ -273,8 +279,33 @@ final class StoreWriter {
 
   // MARK: Room
 
+  /// How long new turns may have to wait for those that run, where the map is to be moved.
+  private static let readersOutMilliseconds: Int64 = 20
+
+  private func growMap() {
+    let wanted = StoreConfiguration.mapSizeBytes(maxSizeBytes: maxSizeBytes)
+    guard wanted > environment.mapSizeBytes else {
+      awaitsMap = false
+      return
+    }
+    let wasMoved = shared.slots.withReadersOut(
+      waitMilliseconds: Self.readersOutMilliseconds
+    ) {
+      switch environment.growMap(toBytes: wanted) {
+      case .grown: return .open
+      case .kept:
+        log("store \(configuration.path): no address space for a larger size")
+        return .open
+      case .lost:
+        log("store \(configuration.path): its map is lost: not storing, not serving from it")
+        return .lost
+      }
+    }
+    awaitsMap = !wasMoved
+  }
+
   private func makeRoom(for bytes: UInt64) {
-    let maxBytes = configuration.maxSizeBytes
+    let maxBytes = maxSizeBytes
     // Each round removes something, or there is nothing left to remove.
     while usedBytes + bytes > maxBytes {
       let target = min(maxBytes / 100 * 97, maxBytes - min(bytes, maxBytes))
@@ -301,7 +332,7 @@ final class StoreWriter {
   // MARK: Background
 
   private var hasBackgroundWork: Bool {
-    if mayHavePurged || usedBytes > configuration.maxSizeBytes { return true }
+    if mayHavePurged || usedBytes > maxSizeBytes { return true }
     if shared.purges.hasSweepWork { return true }
     return nextKeepUntilMilliseconds.map { $0 <= clock.nowMilliseconds } ?? false
   }
@@ -309,8 +340,8 @@ final class StoreWriter {
   /// One bounded transaction of what nobody waits for. False: it failed or there was nothing left
   /// to do about it.
   private func stepBackground() -> Bool {
-    if usedBytes > configuration.maxSizeBytes && !mayHavePurged {
-      return evict(freeing: usedBytes - configuration.maxSizeBytes / 100 * 97)
+    if usedBytes > maxSizeBytes && !mayHavePurged {
+      return evict(freeing: usedBytes - maxSizeBytes / 100 * 97)
     }
     do throws(LMDBError) {
       let changes = try begin()

@@ -9,7 +9,8 @@ internal import Synchronization
 
 /// One write, as the writer applies it.
 enum StoreWrite {
-  case record(RecordBuffer, key: StoreKey, mode: WriteMode)
+  /// `variantsMax`: how many variants the key may have then; nil: the store's own limit.
+  case record(RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int?)
   case chunk(
     BodyChunk, entryID: UInt64, index: UInt32, onCommitted: (@Sendable (Bool) -> Void)?)
   /// The chunks of a fill that ended badly, or that only a pin kept, go.
@@ -23,6 +24,8 @@ enum StoreWrite {
   case damagedRecord(EntriesKey)
   case damagedChunk(ChunkKey)
   case sweep
+  /// The store has another size.
+  case resize
 
   /// Whether the write may be given up when there is no room: the others are tried until they
   /// succeed.
@@ -36,7 +39,7 @@ enum StoreWrite {
   /// What it weighs in the queue.
   var bytes: Int {
     switch self {
-    case .record(let record, _, _): record.bytes.count + 256
+    case .record(let record, _, _, _): record.bytes.count + 256
     case .chunk(let chunk, _, _, _): chunk.count + 256
     default: 64
     }
@@ -48,19 +51,13 @@ struct QueuedWrite {
   var write: StoreWrite
 }
 
-/// When a reader's snapshot began: `idle`, or the generation of the last commit before it.
-final class SnapshotSlot: Sendable {
-  static let idle = UInt64.max
-  let generation = Atomic<UInt64>(SnapshotSlot.idle)
-}
-
 final class WriteQueue: @unchecked Sendable {
   // @unchecked Sendable: `state` is touched only between `monitor.lock()` and `unlock()`.
   private let monitor = MonitorLock()
-  private var state = State()
+  private var state: State
   private let purges: PurgeRules
+  private let slots: SnapshotSlots
   private let bytesMax: Int
-  private let batchBytesMax: Int
   private let commitIntervalMilliseconds: Int64
   /// How many keys and chunks the overlay holds: readers look in it only if there are any.
   let overlayCount = Atomic<Int>(0)
@@ -82,13 +79,16 @@ final class WriteQueue: @unchecked Sendable {
     var overlay = WriteOverlay()
     /// Entries with a chunk that failed: their record must not become visible.
     var failedEntries: Set<UInt64> = []
-    var slots: [SnapshotSlot] = []
+    var batchBytesMax: Int
   }
 
-  init(_ configuration: StoreConfiguration, _ purges: PurgeRules) {
-    self.purges = purges
+  init(_ configuration: StoreConfiguration, _ shared: StoreShared) {
+    purges = shared.purges
+    slots = shared.slots
     bytesMax = configuration.queueBytesMax
-    batchBytesMax = configuration.transactionBytesMax
+    state = State(
+      batchBytesMax: StoreConfiguration.transactionBytesMax(
+        maxSizeBytes: configuration.maxSizeBytes))
     commitIntervalMilliseconds = configuration.commitIntervalMilliseconds
   }
 
@@ -103,7 +103,9 @@ final class WriteQueue: @unchecked Sendable {
 
   // MARK: For the event loops
 
-  func put(_ record: RecordBuffer, key: StoreKey, mode: WriteMode) -> NotStoredReason? {
+  func put(
+    _ record: RecordBuffer, key: StoreKey, mode: WriteMode, variantsMax: Int?
+  ) -> NotStoredReason? {
     let view = record.view
     let entryID = view.entryID
     let variantHash = view.variantHash
@@ -112,7 +114,8 @@ final class WriteQueue: @unchecked Sendable {
       // Under the lock: a record that gets past this comes before the purge's own write, and the
       // writer removes it with what the purge found.
       if purges.refuses(view, pathHash: key.high, mode: mode) { return .invalidated }
-      let write = StoreWrite.record(record, key: key, mode: mode)
+      let write = StoreWrite.record(
+        record, key: key, mode: mode, variantsMax: variantsMax)
       if let refusal = append(write, to: &state) { return refusal }
       state.overlay.put(
         PendingRecord(
@@ -158,6 +161,14 @@ final class WriteQueue: @unchecked Sendable {
     locked { state in _ = append(write, to: &state) }
   }
 
+  /// Tells the writer that the store has another size.
+  func resize(batchBytesMax: Int) {
+    locked { state in
+      state.batchBytesMax = batchBytesMax
+      _ = append(.resize, to: &state)
+    }
+  }
+
   private func append(_ write: StoreWrite, to state: inout State) -> NotStoredReason? {
     if state.isStopping { return .storeFailed }
     let bytes = write.bytes
@@ -166,7 +177,7 @@ final class WriteQueue: @unchecked Sendable {
     state.writes.append(QueuedWrite(sequence: state.lastSequence, write: write))
     state.bytes += bytes
     state.waitingBytes += bytes
-    if state.isWriterIdle || state.waitingBytes >= batchBytesMax { monitor.wakeAll() }
+    if state.isWriterIdle || state.waitingBytes >= state.batchBytesMax { monitor.wakeAll() }
     return nil
   }
 
@@ -203,9 +214,6 @@ final class WriteQueue: @unchecked Sendable {
   func pending(_ key: StoreKey) -> PendingKey? { locked { $0.overlay.pending(key) } }
   func chunk(_ key: ChunkKey) -> BodyChunk? { locked { $0.overlay.chunk(key) } }
 
-  func register(_ slot: SnapshotSlot) { locked { $0.slots.append(slot) } }
-  func unregister(_ slot: SnapshotSlot) { locked { $0.slots.removeAll { $0 === slot } } }
-
   // MARK: For the writer
 
   /// Waits for writes, and for the time of the next commit, and takes as many as fit into one.
@@ -221,7 +229,7 @@ final class WriteQueue: @unchecked Sendable {
       if !state.writes.isEmpty {
         let isUrgent = state.isStopping || state.processedSequence < state.urgentSequence
         let dueIn = state.nextCommitMilliseconds - now
-        if isUrgent || dueIn <= 0 || state.waitingBytes >= batchBytesMax {
+        if isUrgent || dueIn <= 0 || state.waitingBytes >= state.batchBytesMax {
           state.nextCommitMilliseconds = now + commitIntervalMilliseconds
           return takeBatch()
         }
@@ -249,7 +257,7 @@ final class WriteQueue: @unchecked Sendable {
     var count = 0
     for queued in state.writes {
       bytes += queued.write.bytes
-      if count > 0 && bytes > batchBytesMax { break }
+      if count > 0 && bytes > state.batchBytesMax { break }
       count += 1
     }
     let taken = Array(state.writes[..<count])
@@ -273,7 +281,7 @@ final class WriteQueue: @unchecked Sendable {
       if let last = batch.last { state.processedSequence = last.sequence }
       prune(&state)
       monitor.wakeAll()
-      return Self.oldestGeneration(state)
+      return slots.oldestGeneration
     }
   }
 
@@ -287,7 +295,7 @@ final class WriteQueue: @unchecked Sendable {
 
   @discardableResult
   private func prune(_ state: inout State) -> UInt64 {
-    let oldestGeneration = Self.oldestGeneration(state)
+    let oldestGeneration = slots.oldestGeneration
     state.overlay.prune(oldestGeneration: oldestGeneration)
     publishOverlayCount(state)
     return oldestGeneration
@@ -296,15 +304,6 @@ final class WriteQueue: @unchecked Sendable {
   /// The oldest generation a reader may be in; the overlay holds nothing any more that all from
   /// then on have in their snapshots.
   func pruneToOldestGeneration() -> UInt64 { locked { prune(&$0) } }
-
-  private static func oldestGeneration(_ state: State) -> UInt64 {
-    // The other half of StoreReader.begin: the commit is done and its generation published before
-    // this fence; a reader whose slot still reads idle behind it renews its snapshot later.
-    atomicMemoryFence(ordering: .sequentiallyConsistent)
-    return state.slots.reduce(SnapshotSlot.idle) {
-      min($0, $1.generation.load(ordering: .sequentiallyConsistent))
-    }
-  }
 
   /// The writer has ended.
   func markStopped() {
