@@ -38,8 +38,17 @@ import Testing
       text: try Self.text("\(name).json"), file: "\(name).json", environment: Self.environment)
     let found: [Diagnostic]
     switch result {
-    case .loaded(_, let warnings):
+    case .loaded(let configuration, let warnings):
       found = warnings
+      // Whatever loads, prints to what loads to the same.
+      let printed = configuration.effectiveText
+      let again = ConfigurationLoader.load(
+        text: printed, file: "again.json", environment: Self.environment)
+      if case .loaded(let second, _) = again {
+        #expect(second.effectiveText == printed)
+      } else {
+        Issue.record("\(printed): \(again)")
+      }
       #expect(found.allSatisfy { $0.severity == .warning })
     case .refused(let all):
       found = all

@@ -73,8 +73,15 @@ import Testing
   }
 
   /// Whatever stands in the place of a character, there is an answer, and places lie in the file.
-  @Test func anyCharacterAnywhereGetsAnAnswer() {
-    let whole = Array("{version:1,//c\nupstreams:{a:{url:'http://a'}},routes:[{name:\"r\"}]}")
+  @Test(arguments: [
+    "{version:1,//c\nupstreams:{a:{url:'http://a'}},routes:[{name:\"r\"}]}",
+    "{version:1,upstreams:{a:{url:'http://a'}},defaults:{upstream:'a'},\n"
+      + "routes:[{name:'r',match:'/{x}',strategy:'cache-first',key:{query:['a']},tags:['t:{x}'],"
+      + "invalidates:['/{x}'],perUser:'cookie:s',warm:['/1']}],\n"
+      + "tests:[{request:'GET /1',headers:{A:'b'},given:{status:200},expect:{ttl:'1m'}}]}",
+  ])
+  func anyCharacterAnywhereGetsAnAnswer(text: String) {
+    let whole = Array(text)
     for index in whole.indices {
       for other in "{}[]:,'\"\\/*\n0-.xé\u{0}\u{1F600}$" {
         var text = whole
@@ -85,7 +92,7 @@ import Testing
         #expect(!diagnostics.isEmpty)
         #expect(
           diagnostics.allSatisfy {
-            (1...3).contains($0.place.line) && (1...text.count + 1).contains($0.place.column)
+            (1...4).contains($0.place.line) && (1...text.count + 1).contains($0.place.column)
           }, "\(String(text))")
       }
     }

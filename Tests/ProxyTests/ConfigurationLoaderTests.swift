@@ -394,7 +394,7 @@ private struct Refused: Error {}
     #expect(warnings.isEmpty)
     #expect(configuration.upstreams[0].baseURL == "http://127.0.0.1:8090")
     let stores = configuration.routes.filter { $0.policy.strategy != .networkOnly }.map(\.name)
-    #expect(stores == ["countries", "rates", "articles", "article", "slow", "fail"])
+    #expect(stores == ["countries", "rates", "articles", "article", "me", "slow", "fail"])
   }
 
   /// Every block of the cookbook is a file that loads, in the frame of one upstream.

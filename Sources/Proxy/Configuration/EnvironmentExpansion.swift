@@ -117,6 +117,6 @@ struct ExpandedText: Sendable, Equatable {
     let lowered = quoted.lowercased()
     guard lowered.contains(where: { $0.isLetter || $0.isNumber }) else { return false }
     if value.lowercased().contains(lowered) { return true }
-    return variableValues.contains { $0.count >= 3 && lowered.contains($0.lowercased()) }
+    return variableValues.contains { $0.count >= 2 && lowered.contains($0.lowercased()) }
   }
 }

@@ -246,7 +246,7 @@ struct FieldDecoder {
       if let earlier = first[address], address.port != 0 {
         report(
           at: element.place, elementPath,
-          "\"\(address)\" is given twice, \(Self.first(earlier))")
+          "\"\(text)\" is given twice, \(Self.first(earlier))")
       }
       first[address] = first[address] ?? element.place
       if elementPath != path { elementPlaces[elementPath] = element.place }

@@ -3,8 +3,12 @@
 /// Used for unknown keys and values of policies.json, and for flags and commands. Says nothing
 /// rather than something far-fetched.
 enum Suggestion {
+  /// Among more words than these none is looked for: each error would cost a walk through them.
+  static let wordsMax = 2_000
+
   /// The known word that differs least, letters' case aside; nil: none is near.
   static func nearest(to word: String, among known: [String]) -> String? {
+    guard known.count <= wordsMax else { return nil }
     let folded = Array(word.lowercased().unicodeScalars)
     let distanceMax = max(1, folded.count / 3)
     var best: (word: String, distance: Int)?
