@@ -75,33 +75,10 @@ extension RoutePattern {
       case .any:
         if bytes.isEmpty { return false }
       case .glob(let glob):
-        if bytes.isEmpty || !Self.glob(glob[...], takes: bytes) { return false }
+        if bytes.isEmpty || !Glob.matches(glob.span, bytes) { return false }
       }
     }
     return takesRest || PathSegments.next(path, from: &cursor) == nil
-  }
-
-  /// Goes back to the last star only, so that its cost is at most the product of both lengths.
-  private static func glob(_ glob: ArraySlice<UInt8>, takes bytes: Span<UInt8>) -> Bool {
-    var pattern = glob.startIndex
-    var index = 0
-    var star: (pattern: Int, resume: Int)?
-    while index < bytes.count {
-      if pattern < glob.endIndex, glob[pattern] == UInt8(ascii: "*") {
-        star = (pattern + 1, index)
-        pattern += 1
-      } else if pattern < glob.endIndex, glob[pattern] == bytes[index] {
-        pattern += 1
-        index += 1
-      } else if let last = star {
-        star = (last.pattern, last.resume + 1)
-        pattern = last.pattern
-        index = last.resume + 1
-      } else {
-        return false
-      }
-    }
-    return glob[pattern...].allSatisfy { $0 == UInt8(ascii: "*") }
   }
 }
 
