@@ -185,6 +185,8 @@ extension Fill: OriginResponseReceiver {
     let chunk = shared.chunks[shared.chunks.count - 1]
     let taken = chunk.append(bytes)
     shared.received += taken
+    // Whoever waits for a part far behind reads nothing before it, and so would release nothing.
+    releaseReadChunks(&shared)
     guard shared.isStoring, chunk.isFull, chunk.capacity == chunkBytes else { return (taken, nil) }
     return (taken, (chunk, shared.firstChunk + shared.chunks.count - 1))
   }
