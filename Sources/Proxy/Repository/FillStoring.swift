@@ -37,9 +37,8 @@ extension Fill: OriginResponseReceiver {
     let varyBlock =
       !ignoresVary && OriginRequestBuilder.variesByAddress(fields)
       ? nil
-      : Vary.selectingBlock(
-        response: fields, request: repository.withoutCredentials(plan.request),
-        ignore: ignoresVary)
+      : repository.selectingBlock(
+        response: fields, request: plan.request, ignore: ignoresVary)
     let tags = CopyTags.adding(originTagsOf: fields, to: plan.tags)
     let reason =
       notStoredReason(answer, fields, directives, words) ?? (varyBlock == nil ? .varyAny : nil)
