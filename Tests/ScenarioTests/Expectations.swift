@@ -131,5 +131,6 @@ func expectText(
   _ location: SourceLocation = #_sourceLocation
 ) {
   #expect(answer.status == status, sourceLocation: location)
-  #expect(!answer.isCut && answer.text == body, "\(answer.cacheStatus)", sourceLocation: location)
+  #expect(!answer.isCut, "\(answer.cacheStatus)", sourceLocation: location)
+  #expect(answer.text == body, "\(answer.cacheStatus)", sourceLocation: location)
 }
