@@ -37,9 +37,8 @@ extension Fill: OriginResponseReceiver {
     let varyBlock =
       !ignoresVary && OriginRequestBuilder.variesByAddress(fields)
       ? nil
-      : Vary.selectingBlock(
-        response: fields, request: repository.withoutCredentials(plan.request),
-        ignore: ignoresVary)
+      : repository.selectingBlock(
+        response: fields, request: plan.request, ignore: ignoresVary)
     let tags = CopyTags.adding(originTagsOf: fields, to: plan.tags)
     let reason =
       notStoredReason(answer, fields, directives, words) ?? (varyBlock == nil ? .varyAny : nil)
@@ -185,6 +184,8 @@ extension Fill: OriginResponseReceiver {
     let chunk = shared.chunks[shared.chunks.count - 1]
     let taken = chunk.append(bytes)
     shared.received += taken
+    // Whoever waits for a part far behind reads nothing before it, and so would release nothing.
+    releaseReadChunks(&shared)
     guard shared.isStoring, chunk.isFull, chunk.capacity == chunkBytes else { return (taken, nil) }
     return (taken, (chunk, shared.firstChunk + shared.chunks.count - 1))
   }

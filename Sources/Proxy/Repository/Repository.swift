@@ -179,25 +179,36 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   private func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     if block.isEmpty { return true }
-    let request = withoutCredentials(request)
-    return Vary.matches(block: Span(_unsafeBytes: block), request: request)
+    return matches(block: Span(_unsafeBytes: block), request)
   }
 
-  /// The fields with keyed digests in the place of credentials: what a Vary block is made from, so
-  /// that nobody's cookie or token lies in the store.
-  func withoutCredentials(_ fields: Fields) -> Fields {
-    guard fields.contains(.authorization) || fields.contains(.cookie) else { return fields }
+  /// Whether a request selects what carries a block of `selectingBlock`.
+  func matches(block: Span<UInt8>, _ request: Fields) -> Bool {
+    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
+    return Vary.matches(block: block, request: request)
+  }
+
+  /// The Vary block of an answer to a request, with digests in the place of secrets; nil: it varies
+  /// by what no request shows.
+  func selectingBlock(response: Fields, request: Fields, ignore: Bool) -> [UInt8]? {
+    let block = Vary.selectingBlock(response: response, request: request, ignore: ignore)
+    guard let block, Vary.mayHoldSecrets(block: block.span) else { return block }
+    return Vary.selectingBlock(
+      response: response, request: withoutSecrets(request), ignore: ignore)
+  }
+
+  /// The fields with keyed digests in the place of what may be somebody's secret: what a Vary block
+  /// is made from, so that nobody's cookie, token or key lies in the store.
+  private func withoutSecrets(_ fields: Fields) -> Fields {
+    guard fields.lines.contains(where: { Vary.mayBeSecret($0.known) }) else { return fields }
     var result = Fields()
     for line in fields.lines {
-      guard line.known == .authorization || line.known == .cookie else {
+      guard Vary.mayBeSecret(line.known) else {
         result.append(line: line, of: fields)
         continue
       }
-      let digest = fields.bytes[line.value].withUnsafeBytes {
-        StoreKeyHash.hash(services.store.keySecret, $0)
-      }
-      let text = Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
-      result.append(name: fields.bytes.span.extracting(line.name), value: text.span)
+      let value = services.digest(fields.bytes.span.extracting(line.value))
+      result.append(name: fields.bytes.span.extracting(line.name), value: value.span)
     }
     return result
   }
