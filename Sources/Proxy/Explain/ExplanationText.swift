@@ -10,7 +10,13 @@ extension Explanation {
     var rows = Rows()
     rows.add("request", "\(request.method) \(request.target)")
     rows.add("headers", request.headers.map { "\($0.name): \($0.value)" })
-    if let authority { rows.add("authority", authority) }
+    if let authority {
+      let isAssumed =
+        request.target.hasPrefix("/")
+        && !request.headers.contains { $0.name.lowercased() == "host" }
+      // Who explains a path forgets that apps may have asked under another name.
+      rows.add("authority", authority + (isAssumed ? " (a URL with a host asks for another)" : ""))
+    }
     if let path { rows.add("path", path) }
     if let query { rows.add("query", query) }
     rows.add("passed", passedLines)

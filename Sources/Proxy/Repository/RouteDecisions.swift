@@ -13,13 +13,12 @@ extension RouteContext {
   }
 
   func machine(for head: borrowing RequestHead) -> StrategyMachine {
-    let fields = head.fields
-    return StrategyMachine(
+    StrategyMachine(
       policy: policy,
       request: StrategyMachine.Request(
-        method: head.method, directives: directives(of: fields),
-        hasRange: fields.contains(.range),
-        hasOriginPrecondition: Validation.hasOriginConditions(fields)))
+        method: head.method, directives: directives(of: head.fields),
+        hasRange: head.fields.contains(.range),
+        hasOriginPrecondition: Validation.hasOriginConditions(head.fields)))
   }
 
   /// Whether a request of this method has a key: whether copies are read or written for it.
