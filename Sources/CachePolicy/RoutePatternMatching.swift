@@ -24,7 +24,7 @@ extension RoutePattern {
       case .any:
         if bytes.isEmpty { return false }
       case .glob(let glob):
-        guard !bytes.isEmpty, Self.globMatches(glob.span, bytes) else { return false }
+        guard !bytes.isEmpty, Glob.matches(glob.span, bytes) else { return false }
       }
     }
     return takesRest || PathSegments.next(path, from: &cursor) == nil
@@ -53,33 +53,6 @@ extension RoutePattern {
     guard case .literal(let first)? = segments.first, !first.isEmpty else { return nil }
     // A literal in its normal form is one again when it is read; if not, there is no wider one.
     return try? RoutePattern(parsing: "/" + String(decoding: first, as: UTF8.self) + "/**")
-  }
-
-  /// Whether a segment matches bytes with `*` among them, each for any number of bytes. Goes back
-  /// to the last star only, so that its cost is at most the product of both lengths.
-  static func globMatches(_ glob: Span<UInt8>, _ segment: Span<UInt8>) -> Bool {
-    var pattern = 0
-    var text = 0
-    var star = -1
-    var resume = 0
-    while text < segment.count {
-      if pattern < glob.count, glob[pattern] == UInt8(ascii: "*") {
-        star = pattern
-        resume = text
-        pattern += 1
-      } else if pattern < glob.count, glob[pattern] == segment[text] {
-        pattern += 1
-        text += 1
-      } else if star >= 0 {
-        pattern = star + 1
-        resume += 1
-        text = resume
-      } else {
-        return false
-      }
-    }
-    while pattern < glob.count, glob[pattern] == UInt8(ascii: "*") { pattern += 1 }
-    return pattern == glob.count
   }
 }
 

@@ -83,21 +83,24 @@ final class StoreFixture {
     return entryID
   }
 
-  /// Puts an entry with this many chunks of `chunkBytes`; returns its ID.
+  /// Puts an entry with this many chunks of `chunkBytes`; returns its ID. `isTaken` false: the store
+  /// may refuse it, while it comes or behind.
   @discardableResult
   func putChunked(
     _ name: String, chunkCount: UInt32, chunkBytes: Int, routeID: UInt64 = 1,
-    tags: [String] = []
+    tags: [String] = [], isTaken: Bool = true
   ) -> UInt64 {
     let entryID = store.nextEntryID()
     for index in 0..<chunkCount {
       let chunk = StressBody.chunk(entryID, index, chunkBytes)
-      #expect(store.putChunk(entryID: entryID, index: index, chunk: chunk) == nil)
+      let refusal = store.putChunk(entryID: entryID, index: index, chunk: chunk)
+      if isTaken { #expect(refusal == nil) }
     }
     let record = RecordBuffer.sample(
       entryID: entryID, name: name, routeID: routeID, body: nil,
       bodyLength: UInt64(chunkCount) * UInt64(chunkBytes), chunkCount: chunkCount, tags: tags)
-    #expect(store.put(record, key: key(name), mode: .insert) == nil)
+    let refusal = store.put(record, key: key(name), mode: .insert)
+    if isTaken { #expect(refusal == nil) }
     return entryID
   }
 

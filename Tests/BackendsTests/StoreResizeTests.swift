@@ -89,20 +89,22 @@ struct StoreResizeTests {
 
   @Test func theLongestBodyFollowsTheSize() throws {
     let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
-    func putChunks(_ count: UInt32) -> UInt64 {
-      fixture.putChunked("a", chunkCount: count, chunkBytes: 60_000)
-    }
     fixture.store.resize(maxSizeBytes: 4 * Self.mebibyte)
-    let large = putChunks(20)
+    let large = fixture.putChunked("a", chunkCount: 20, chunkBytes: 60_000)
     fixture.store.flush()
     #expect(fixture.entryIDs("a") == [large])
     fixture.store.remove(key: fixture.key("a"))
     fixture.store.resize(maxSizeBytes: Self.mebibyte)
     fixture.store.flush()
-    _ = putChunks(20)
+    let tooLarge = fixture.store.nextEntryID()
+    for index in 0..<20 as Range<UInt32> {
+      // Refused once the writer has met the limit.
+      _ = fixture.store.putChunk(
+        entryID: tooLarge, index: index, chunk: StressBody.chunk(tooLarge, index, 60_000))
+    }
     fixture.store.flush()
-    #expect(fixture.entryIDs("a").isEmpty)
     #expect(fixture.store.statistics().notStored[.tooLarge] == 1)
+    #expect(fixture.chunk(tooLarge, 0) == nil)
   }
 
   private final class Flag: Sendable {

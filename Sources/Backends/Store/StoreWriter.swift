@@ -340,7 +340,8 @@ final class StoreWriter {
   /// One bounded transaction of what nobody waits for. False: it failed or there was nothing left
   /// to do about it.
   private func stepBackground() -> Bool {
-    if usedBytes > maxSizeBytes && !mayHavePurged {
+    // What was purged goes before what is of use.
+    if usedBytes > maxSizeBytes && !mayHavePurged && !shared.purges.hasSweepWork {
       return evict(freeing: usedBytes - maxSizeBytes / 100 * 97)
     }
     do throws(LMDBError) {

@@ -24,6 +24,9 @@ struct Stats: Encodable {
     let evicted: UInt64
     let expired: UInt64
     let damaged: UInt64
+    let variantsDropped: UInt64
+    let purged: UInt64
+    let activePurges: UInt64
     let state: String
     let notStored: [String: UInt64]
   }
@@ -143,7 +146,9 @@ struct Stats: Encodable {
     if case .degraded(let reason) = stored.state { state = "degraded: \(reason)" }
     return Store(
       entries: stored.entries, bytes: stored.bytes, maxBytes: stored.maxBytes,
-      evicted: stored.evicted, expired: stored.expired, damaged: stored.damaged, state: state,
+      evicted: stored.evicted, expired: stored.expired, damaged: stored.damaged,
+      variantsDropped: stored.variantsDropped, purged: stored.purged,
+      activePurges: stored.activePurges, state: state,
       notStored: reasons)
   }
 

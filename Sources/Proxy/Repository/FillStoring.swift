@@ -290,7 +290,8 @@ extension Fill: OriginResponseReceiver {
         return (
           false,
           repository.services.store.put(
-            record, key: plan.storeKey, mode: .insert)
+            record, key: plan.storeKey, mode: .insert,
+            variantsMax: plan.route.policy.maxVariants)
         )
       }
     }

@@ -352,7 +352,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
       encodedHead: Fill.encode(status: metadata.status, merged),
       inlineBody: record.isInline ? [record.inlineBody] : nil, chunkCount: record.chunkCount)
     _ = services.store.put(
-      refreshed, key: plan.storeKey, mode: .refresh)
+      refreshed, key: plan.storeKey, mode: .refresh,
+      variantsMax: plan.route.policy.maxVariants)
     return true
   }
 

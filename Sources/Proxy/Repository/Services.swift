@@ -19,12 +19,11 @@ final class Services: Sendable {
     fillTable = FillTable(limits: limits)
   }
 
-  /// The keyed hash that takes the place of credentials in keys.
+  /// The keyed hash (HMAC) that takes the place of identities and other credentials in keys.
   func digest(_ bytes: Span<UInt8>) -> [UInt8] {
-    var copy: [UInt8] = []
-    for index in bytes.indices { copy.append(bytes[index]) }
-    let hash = copy.withUnsafeBytes { StoreKeyHash.hash(store.keySecret, $0) }
-    return withUnsafeBytes(of: hash.high.littleEndian) { Array($0) }
-      + withUnsafeBytes(of: hash.low.littleEndian) { Array($0) }
+    var digest: [UInt8] = []
+    // SAFETY: the span outlives the call.
+    bytes.withUnsafeBytes { store.identityDigest($0).append(to: &digest) }
+    return digest
   }
 }

@@ -172,6 +172,7 @@ public final class Server: Sendable {
       previous: self.policies)
     let limits = configuration.limits
     current.withLock { $0 = policies }
+    services.store.resize(maxSizeBytes: configuration.store.maxSizeBytes)
     services.fillTable.use(limits)
     gate.connectionsMax.store(limits.connections, ordering: .relaxed)
     adminGate.connectionsMax.store(limits.adminConnections, ordering: .relaxed)
