@@ -80,6 +80,23 @@ public enum Vary {
     block += value
   }
 
+  /// The names in a block, in its order: what its copy was selected by.
+  public static func names(in block: Span<UInt8>) -> [String] {
+    var names: [String] = []
+    var position = 0
+    while position + 2 <= block.count {
+      let nameEnd = position + 2 + (Int(block[position]) | Int(block[position + 1]) << 8)
+      guard nameEnd + 5 <= block.count else { break }
+      var valueCount = 0
+      for offset in 0..<4 { valueCount |= Int(block[nameEnd + 1 + offset]) << (8 * offset) }
+      guard valueCount <= block.count - nameEnd - 5 else { break }
+      names.append(
+        String(decoding: (position + 2..<nameEnd).map { block[$0] }, as: UTF8.self))
+      position = nameEnd + 5 + valueCount
+    }
+    return names
+  }
+
   // MARK: Matching
 
   /// Whether the request would have made the same block. Allocates nothing; a block that is

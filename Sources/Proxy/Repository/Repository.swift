@@ -40,15 +40,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: A request
 
   func handleRequest(on connection: Connection) {
-    switch worker.head.method {
-    case .connect, .trace, .purge, .ban:
-      respond(
-        connection,
-        Problem(
-          status: 405, detail: "this method is not served here",
-          fields: [Problem.allowedMethods]))
+    if let problem = placement.refusal(worker.head) {
+      respond(connection, problem)
       return
-    default: break
     }
     if worker.head.isAsterisk {
       counters[CounterSlots.none].count(.pass)
@@ -56,12 +50,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
-    if let refusal = placement.normalizePath(worker.head) {
-      respond(connection, Problem(status: 400, detail: "malformed path: \(refusal.rawValue)"))
-      return
-    }
     guard let route = placement.route(worker.head, in: policies) else {
-      respond(connection, Problem(status: 404, detail: "no route takes this request"))
+      respond(connection, RequestPlacement.noRoute)
       return
     }
     serve(connection, route)
@@ -74,14 +64,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
 
   private func serve(_ connection: Connection, _ route: RouteContext) {
-    let method = worker.head.method
-    var machine = StrategyMachine(
-      policy: route.policy,
-      request: StrategyMachine.Request(
-        method: method, directives: directives(of: worker.head.fields, route),
-        hasRange: worker.head.fields.contains(.range),
-        hasOriginPrecondition: Validation.hasOriginConditions(worker.head.fields)))
-    guard method == .get || method == .head, route.policy.strategy != .networkOnly else {
+    var machine = route.machine(for: worker.head)
+    guard route.keepsCopies(for: worker.head.method) else {
       let action = machine.requestArrived(copy: nil)
       begin(connection, route, machine, action, key: nil, copy: nil)
       return
@@ -124,14 +108,6 @@ final class Repository: RequestHandler, @unchecked Sendable {
     }
   }
 
-  /// What the client asks for, as far as the route lets it.
-  private func directives(of fields: Fields, _ route: RouteContext) -> RequestDirectives {
-    guard fields.contains(.cacheControl) || fields.contains(.pragma) else {
-      return RequestDirectives()
-    }
-    return RequestDirectives(fields).keeping(route.policy.clientMay)
-  }
-
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
     _ action: StrategyMachine.Action, key: StoreKey?,
@@ -152,8 +128,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// Makes the request's key; a reason: it has none.
   private func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
-    guard placement.makeKey(head, route, digest: services.digest) else { return .noIdentity }
-    return placement.wholeKey.count > worker.limits.cacheKeyBytes ? .keyTooLong : nil
+    placement.makeKey(
+      head, route, bytesMax: worker.limits.cacheKeyBytes, digest: services.digest)
   }
 
   /// The place of the key that was made last.
@@ -296,7 +272,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       wholeKey: source.wholeKey, route: source.route, method: source.head.method,
       request: OriginRequestBuilder.forwardedFields(
         source.head.fields, route: source.route, forStore: forStore),
-      directives: directives(of: source.head.fields, source.route), notStored: notStored,
+      directives: source.route.directives(of: source.head.fields), notStored: notStored,
       validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
       tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
       requestTimeMilliseconds: services.clock.nowMilliseconds)
