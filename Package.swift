@@ -55,6 +55,11 @@ let package = Package(
     .executableTarget(
       name: "BareServer", dependencies: ["CUV"], path: "Tests/BareServer", swiftSettings: common),
     .executableTarget(name: "LoadTool", path: "Tests/LoadTool", swiftSettings: common),
+    // What finding a route costs, by the number of routes.
+    .executableTarget(
+      name: "RouteBench", dependencies: ["CachePolicy", "CountingAllocator"],
+      path: "Tests/RouteBench", swiftSettings: common),
+    .target(name: "CountingAllocator", path: "Tests/CountingAllocator"),
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: common),
     .testTarget(

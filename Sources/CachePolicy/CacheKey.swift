@@ -55,7 +55,7 @@ public enum CacheKey {
     }
 
     /// The part whose length stands at `offset`, which goes behind it.
-    private static func part(_ key: Span<UInt8>, _ offset: inout Int) -> Range<Int>? {
+    static func part(_ key: Span<UInt8>, _ offset: inout Int) -> Range<Int>? {
       guard key.count - offset >= 4 else { return nil }
       var count = 0
       for index in 0..<4 { count |= Int(key[offset + index]) << (8 * index) }

@@ -66,6 +66,27 @@ extension Freshness {
       hasValidator: metadata.flags.contains(.hasValidator), isPastKeep: isPastKeep)
   }
 
+  /// How long after freshness ends a copy may serve, in milliseconds; 0 where it may not.
+  public struct StaleWindows: Sendable, Equatable {
+    public var staleWhileRevalidateMilliseconds: Int64
+    /// `Int64.max`: at any age.
+    public var staleIfErrorMilliseconds: Int64
+  }
+
+  /// The windows that hold for a copy on a route, what the origin forbids taken into account.
+  public static func staleWindows(
+    of metadata: StoredMetadata, policy: borrowing Policy
+  ) -> StaleWindows {
+    let forbidden = Forbidden(metadata, ignoring: policy.ignoreOrigin)
+    guard !forbidden.staleUse, metadata.status < 400 else {
+      return StaleWindows(staleWhileRevalidateMilliseconds: 0, staleIfErrorMilliseconds: 0)
+    }
+    let windows = Windows(metadata, policy: policy, forbidden: forbidden)
+    return StaleWindows(
+      staleWhileRevalidateMilliseconds: windows.staleWhileRevalidateMilliseconds,
+      staleIfErrorMilliseconds: windows.staleIfErrorMilliseconds)
+  }
+
   /// The lifetime that holds for the route, and what was left of it when the copy came.
   ///
   /// What a policy says counts from the receipt: an Age or Date of the origin's does not shorten

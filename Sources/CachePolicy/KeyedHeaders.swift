@@ -1,6 +1,6 @@
 /// Writes a recipe's `headers` and `cookies` into a request's key.
 extension KeyRecipe {
-  private enum Presence {
+  enum Presence {
     static let absent: UInt8 = 0
     static let clear: UInt8 = 1
     static let digest: UInt8 = 2
@@ -43,7 +43,7 @@ extension KeyRecipe {
   }
 
   /// Whether a field's name says that its value is a secret. Too often yes costs a hash.
-  static func isCredential(_ name: String) -> Bool {
+  public static func isCredential(_ name: String) -> Bool {
     let words = ["auth", "cookie", "token", "secret", "key", "session", "password", "credential"]
     let lowercase = name.lowercased()
     return words.contains { lowercase.contains($0) }

@@ -20,6 +20,10 @@ public enum CommandRunner {
     case .config(let file):
       return ConfigCommand.run(
         file: file, environment: environment, print: printLine, printError: printError)
+    case .explain(let path, let request, let isJSON):
+      return ExplainCommand.run(
+        file: path, request: request, isJSON: isJSON, environment: environment, print: printLine,
+        printError: printError)
     case .schema(let reference):
       return SchemaCommand.run(reference: reference, print: printLine)
     case .version: return VersionCommand.run(print: printLine)

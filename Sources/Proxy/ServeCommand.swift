@@ -14,13 +14,13 @@ public enum ServeCommand {
   static let sampleUpstreamName = "sample"
 
   /// Returns the process's exit status: 0 after an orderly end, 1 where it could not start, 2 where
-  /// the configuration is wrong.
+  /// the configuration is wrong or fails its own tests.
   public static func run(
     configurationPath: String, sampleOrigin: Bool, environment: [String: String],
     log: Log = .standardError
   ) -> Int32 {
     let source = Reloader.Source(path: configurationPath) {
-      ConfigurationLoader.load(path: configurationPath, environment: environment)
+      TestedConfiguration.load(path: configurationPath, environment: environment).loadResult
     }
     let configuration: Configuration
     switch source.load() {

@@ -36,9 +36,28 @@ import Testing
     #expect(try CommandLineArguments.parse(arguments) == command)
   }
 
+  @Test func explainedRequestIsUnderstood() throws {
+    let request = try ExplainedRequest(
+      method: "POST", target: "//admin?x", headers: ["A: b: c", "D:e", "A:"])
+    #expect(
+      request.headers == [
+        .init(name: "A", value: "b: c"), .init(name: "D", value: "e"), .init(name: "A", value: ""),
+      ])
+    #expect(
+      try CommandLineArguments.parse([
+        "explain", "--header", "A: b: c", "POST", "--json", "--header=D:e", "--config=c.json",
+        "//admin?x", "--header", "A:",
+      ]) == .explain(configurationPath: "c.json", request: request, isJSON: true))
+    #expect(
+      try CommandLineArguments.parse(["explain", "/a"])
+        == .explain(
+          configurationPath: "policies.json", request: ExplainedRequest(target: "/a"), isJSON: false
+        ))
+  }
+
   @Test(
     arguments: [
-      ("", "a command is needed: serve, check, config, schema, version, help", .larder),
+      ("", "a command is needed: serve, check, config, explain, schema, version, help", .larder),
       ("sevre", "unknown command \"sevre\", did you mean \"serve\"?", .larder),
       ("frobnicate", "unknown command \"frobnicate\"", .larder),
       ("--hepl", "unknown flag \"--hepl\", did you mean \"--help\"?", .larder),
@@ -56,6 +75,24 @@ import Testing
       ("config a b", "unexpected argument \"b\"", .config),
       ("config --verbose", "unknown flag \"--verbose\"", .config),
       ("confg", "unknown command \"confg\", did you mean \"config\"?", .larder),
+      ("explain", "a URL is needed, as in \"/articles/7\"", .explain),
+      ("explain GET /a /b", "unexpected argument \"/b\"", .explain),
+      ("explain get /a", "methods are upper case, did you mean \"GET\"?", .explain),
+      ("explain G(T /a", "\"G(T\" is no method", .explain),
+      (
+        "explain a.json",
+        "\"a.json\": a path, which starts with \"/\", or a URL that starts with "
+          + "\"http://\" or \"https://\"", .explain
+      ),
+      ("explain /a#b", "\"/a#b\": a request has no fragment", .explain),
+      ("explain http://u:p@h/", "a URL here has no user and no password", .explain),
+      (
+        "explain /a --header hunter2",
+        "a header is \"Name: value\", and this one has no colon", .explain
+      ),
+      ("explain /a --header", "--header needs a value", .explain),
+      ("explain /a --config a --config b", "--config is given twice", .explain),
+      ("explain --jsn /a", "unknown flag \"--jsn\", did you mean \"--json\"?", .explain),
       ("schema x", "unexpected argument \"x\"", .schema),
       ("version x", "unexpected argument \"x\"", .version),
       ("--version x", "unexpected argument \"x\"", .version),

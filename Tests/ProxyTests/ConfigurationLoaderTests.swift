@@ -315,10 +315,10 @@ private struct Refused: Error {}
         "store     \(ConfigurationLoader.resolved("larder-data", besides: path)), up to 1GiB, "
           + "bodies up to 64MiB",
         "upstream  a: http://a/b, connect 2s, first byte 10s, total 1m, retries 0",
-        "route     r: GET /r -> a, network-first, ttl { \"min\": \"1s\", \"max\": \"1m30s\" }, "
+        "route     r       GET /r  network-first  ttl { \"min\": \"1s\", \"max\": \"1m30s\" }    -> a  "
           + "ignoreOrigin [\"no-store\", \"vary\"], negative { \"5xx\": \"2s\" }, "
           + "deadline \"800ms\", maxEntrySize \"1MiB\"",
-        "defaults  404",
+        "defaults  (none)  404",
         "\(path): sound, 1 route, 1 upstream, 1 warning",
       ])
   }

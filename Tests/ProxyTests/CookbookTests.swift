@@ -4,7 +4,7 @@ import Testing
 @testable import Proxy
 
 /// The recipes of docs/cookbook.md are whole files, and work: each block of JSON5 that begins with
-/// `// recipe: NAME` is loaded as `larder check` would.
+/// `// recipe: NAME` is loaded, and its tests are run, as `larder check` would.
 @Suite struct CookbookTests {
   struct Recipe: Sendable, CustomTestStringConvertible {
     let name: String
@@ -34,14 +34,16 @@ import Testing
   }
 
   @Test(arguments: recipes)
-  func recipeLoadsWithoutAWarning(recipe: Recipe) {
-    let result = ConfigurationLoader.load(
-      text: recipe.text, file: "\(recipe.name).json", environment: [:])
-    switch result {
-    case .loaded(let configuration, let warnings):
+  func recipeLoadsWithoutAWarningAndPassesItsTests(recipe: Recipe) {
+    let file = "\(recipe.name).json"
+    let loaded = ConfigurationLoader.load(text: recipe.text, file: file, environment: [:])
+    switch TestedConfiguration.testing(loaded, file: file) {
+    case .sound(_, let warnings, let tests):
       #expect(warnings.map(\.description) == [])
       // What a recipe promises, it tests.
-      #expect(!configuration.tests.isEmpty)
+      #expect(!tests.isEmpty)
+    case .failing(_, _, let tests, _):
+      Issue.record("\(tests.flatMap { $0.diagnostics(file: file) }.map(\.description))")
     case .refused(let diagnostics):
       Issue.record("\(diagnostics.map(\.description))")
     }

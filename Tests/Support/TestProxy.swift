@@ -53,8 +53,9 @@ public final class TestProxy {
   }
 
   private static func load(_ folder: TemporaryFolder) -> ConfigurationLoader.LoadResult {
-    let result = ConfigurationLoader.load(
-      path: folder.path + "/policies.json", environment: [:])
+    let result = TestedConfiguration.load(
+      path: folder.path + "/policies.json", environment: [:]
+    ).loadResult
     guard case .loaded(var configuration, let warnings) = result else { return result }
     let anyPort = Configuration.ListenAddress(host: "127.0.0.1", port: 0)
     configuration.listen = [anyPort]

@@ -304,7 +304,15 @@ run_entries_row() {
   done
 }
 
+# No server takes part: the program prints the number of routes, nanoseconds and allocations.
+run_routes_row() {
+  note "routes"
+  taskset -c "$server_core" "$binaries/RouteBench" >"$work/routes"
+}
+
 run_rows() {
+  if is_in routes "$rows"; then run_routes_row; fi
+  [ "$rows" != routes ] || return 0
   start_origin
   for contender in $contenders; do
     if [ "$contender" != bare ]; then

@@ -51,6 +51,14 @@ print_table() {
     }'
 }
 
+print_routes() {
+  [ -e "$work/routes" ] || return 0
+  printf '\nFinding a route (medians; ratio to the first line)\n\n'
+  awk '
+    NR == 1 { first = $2; print "  routes  nanoseconds   ratio  allocations" }
+    { printf "%8d %12d %7.2f %12d\n", $1, $2, $2 / first, $3 }' "$work/routes"
+}
+
 print_tables() {
   load='hit-[0-9a-z]*|not-modified|pass-1k|entries-few|entries-many|entries-many-few-asked'
   printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
@@ -61,4 +69,5 @@ print_tables() {
   print_table "Start to first answer, milliseconds (less is better)" 'restart|entries-restart' 0
   print_table "Memory of its own (RssAnon), MiB (less is better)" \
     'memory-[0-9a-z]*|entries-memory|body-1g-[a-z-]*' 1
+  print_routes
 }

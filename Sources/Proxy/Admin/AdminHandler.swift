@@ -29,6 +29,8 @@ final class AdminHandler: RequestHandler {
   private static let resources = [
     Resource(path: "/healthz", method: .get, isOpen: true) { $0.answerHealth($1) },
     Resource(path: "/stats", method: .get) { $0.answerStats($1) },
+    Resource(path: "/config", method: .get) { $0.answerConfig($1) },
+    Resource(path: "/explain", method: .get) { $0.answerExplain($1) },
     Resource(path: "/reload", method: .post) { $0.answerReload($1) },
   ]
 
@@ -73,6 +75,36 @@ final class AdminHandler: RequestHandler {
       let stats = Stats(server: server, counters: counters, origin: origin)
       exchange.worker.loop.post { exchange.finish(stats) }
     }
+  }
+
+  private func answerConfig(_ exchange: AdminExchange) {
+    let text = server.configuration.effectiveText
+    exchange.finish(contentType: "application/json", body: Array(text.utf8))
+  }
+
+  private func answerExplain(_ exchange: AdminExchange) {
+    let head = worker.head
+    do throws(ValueError) {
+      let query = try ExplainQuery(parsing: head.query ?? [])
+      let explanation = server.repository(on: worker)
+        .explain(query.request, authority: server.authorityOfPaths)
+      if query.format ?? AdminHandler.format(accepted: head.fields) == .text {
+        exchange.finish(
+          contentType: "text/plain; charset=utf-8", body: Array(explanation.text.utf8))
+      } else {
+        let text = explanation.json.formatted + "\n"
+        exchange.finish(contentType: "application/json", body: Array(text.utf8))
+      }
+    } catch {
+      exchange.finish(Problem(status: 400, detail: error.message))
+    }
+  }
+
+  /// Text for whoever asks for it by name and not for JSON.
+  private static func format(accepted fields: Fields) -> ExplainQuery.Format {
+    let accepted = (fields["Accept"] ?? "").lowercased()
+    return accepted.contains("text/plain") && !accepted.contains("application/json")
+      ? .text : .json
   }
 
   private func answerReload(_ exchange: AdminExchange) {

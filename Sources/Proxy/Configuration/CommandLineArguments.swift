@@ -10,6 +10,8 @@ public enum CommandLineArguments {
     case check(file: String, verbose: Bool)
     /// Prints the configuration with every default filled in.
     case config(file: String)
+    /// Says what would become of a request.
+    case explain(configurationPath: String, request: ExplainedRequest, isJSON: Bool)
     /// Prints the JSON Schema, or the reference's table of fields.
     case schema(reference: Bool)
     case version
@@ -17,7 +19,7 @@ public enum CommandLineArguments {
   }
 
   public enum HelpTopic: String, Sendable, CaseIterable {
-    case larder, serve, check, config, schema, version, help
+    case larder, serve, check, config, explain, schema, version, help
   }
 
   /// A command line that cannot be understood. `exitStatus` is what the process ends with.
@@ -51,6 +53,7 @@ public enum CommandLineArguments {
     case "serve": return try parseServe(&words)
     case "check": return try parseCheck(&words)
     case "config": return try parseConfig(&words)
+    case "explain": return try parseExplain(&words)
     case "schema": return try parseSchema(&words)
     case "version":
       while let word = try words.next(.version, flags: []) {
@@ -68,7 +71,9 @@ public enum CommandLineArguments {
     }
   }
 
-  private static let commands = ["serve", "check", "config", "schema", "version", "help"]
+  private static let commands = [
+    "serve", "check", "config", "explain", "schema", "version", "help",
+  ]
 
   private static func parseServe(_ words: inout Words) throws(UsageError) -> Command {
     var path: String?
@@ -110,6 +115,34 @@ public enum CommandLineArguments {
       }
     }
     return .config(file: file ?? defaultConfigurationPath)
+  }
+
+  private static func parseExplain(_ words: inout Words) throws(UsageError) -> Command {
+    var (path, isJSON): (String?, Bool) = (nil, false)
+    var (arguments, headers): ([String], [String]) = ([], [])
+    while let word = try words.next(.explain, flags: ["--config=", "--header=", "--json"]) {
+      switch word {
+      case .help: return .help(.explain)
+      case .flag("--config", let value?):
+        if path != nil { throw UsageError(message: "--config is given twice", topic: .explain) }
+        path = value
+      case .flag("--header", let value?): headers.append(value)
+      case .flag("--json", _): isJSON = true
+      case .argument(let text) where arguments.count < 2: arguments.append(text)
+      default: throw words.unexpected(word, .explain)
+      }
+    }
+    guard let target = arguments.last else {
+      throw UsageError(message: "a URL is needed, as in \"/articles/7\"", topic: .explain)
+    }
+    do throws(ValueError) {
+      let request = try ExplainedRequest(
+        method: arguments.count > 1 ? arguments[0] : "GET", target: target, headers: headers)
+      return .explain(
+        configurationPath: path ?? defaultConfigurationPath, request: request, isJSON: isJSON)
+    } catch {
+      throw UsageError(message: error.message, topic: .explain)
+    }
   }
 
   private static func parseSchema(_ words: inout Words) throws(UsageError) -> Command {

@@ -91,17 +91,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     if fetch.isShared {
       joinOrStart(tableKey: source.key!)
     } else {
-      let notStored: NotStoredReason? =
-        source.head.method == .head
-        ? .method
-        : source.head.fields.contains(.range) && source.route.policy.range == .pass ? .range : nil
-      startAlone(notStored: notStored)
+      startAlone(notStored: source.route.notStored(fetch, for: source.head))
     }
   }
 
   private func pass(_ reason: StrategyMachine.ForwardReason) {
     passReason = reason
-    startAlone(notStored: reason == .method ? .method : unkeyedReason ?? .strategy)
+    startAlone(notStored: RouteContext.notStored(reason, unkeyed: unkeyedReason))
   }
 
   /// Follows the key's running fill, or begins it.
@@ -224,15 +220,14 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       startAlone(notStored: nil)
       return false
     }
-    let request = repository.withoutCredentials(
-      OriginRequestBuilder.forwardedFields(
-        source.head.fields, route: source.route, forStore: true))
-    guard let block = head.varyBlock, !Vary.matches(block: block.span, request: request) else {
-      return true
-    }
+    guard let block = head.varyBlock else { return true }
+    let request = OriginRequestBuilder.forwardedFields(
+      source.head.fields, route: source.route, forStore: true)
+    if repository.matches(block: block.span, request) { return true }
     // Another variant is wanted: one fill for all who want the same.
     leaveFill()
-    let own = Vary.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
+    let own =
+      repository.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
     let variant = Vary.variantHash(own.span)
     let key = source.key!
     joinOrStart(tableKey: StoreKey(high: key.high ^ variant, low: key.low &+ variant))
@@ -364,10 +359,17 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     finish()
     leaveFill()
     repository.count(.error, route: source.route, isCollapsed: isCollapsed)
-    let forward = fetch?.reason ?? passReason
+    connection.respond(
+      problem, cacheStatus: Exchange.cacheStatus(of: failure, forward: fetch?.reason ?? passReason))
+  }
+
+  /// `Cache-Status` of a failure. `forward`: why the network was asked; nil: it was not.
+  static func cacheStatus(
+    of failure: StrategyMachine.Failure, forward: StrategyMachine.ForwardReason?
+  ) -> String {
     let word = forward.map { "fwd=\($0.rawValue)" } ?? "fwd=miss"
     let detail = failure == .network ? "origin-failed" : failure.rawValue
-    connection.respond(problem, cacheStatus: "larder; \(word); detail=\(detail)")
+    return "larder; \(word); detail=\(detail)"
   }
 
   private var networkProblem: Problem {

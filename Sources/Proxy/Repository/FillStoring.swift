@@ -29,24 +29,18 @@ extension Fill: OriginResponseReceiver {
           isShareable: false, tags: [], ageMilliseconds: nil))
       return
     }
-    let directives = ResponseDirectives(fields, targeted: plan.route.targetedCacheControl)
-    let words = Freshness.originWords(
-      status: answer.status, fields, directives,
-      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
-    let ignoresVary = plan.route.policy.ignoreOrigin.contains(.vary)
-    let varyBlock =
-      !ignoresVary && OriginRequestBuilder.variesByAddress(fields)
-      ? nil
-      : Vary.selectingBlock(
-        response: fields, request: repository.withoutCredentials(plan.request),
-        ignore: ignoresVary)
-    let tags = CopyTags.adding(originTagsOf: fields, to: plan.tags)
-    let reason =
-      notStoredReason(answer, fields, directives, words) ?? (varyBlock == nil ? .varyAny : nil)
-      ?? (tags == nil ? .unusableTags : nil)
+    let words = AnswerWords(
+      status: answer.status, fields, on: plan.route, method: plan.method, request: plan.request,
+      requestDirectives: plan.directives, ownTags: plan.tags,
+      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
+    ) { response, ignoresVary in
+      repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
+    }
+    let directives = words.directives
+    let reason = words.notStored ?? notStoredReason(answer)
     var ownFields = Fields()
     if reason == nil {
-      metadata = words
+      metadata = words.metadata
       for line in fields.lines {
         let name = fields.bytes[line.name].map(ASCII.lowercased)
         if directives.fieldsNotStored.contains(name) { ownFields.append(line: line, of: fields) }
@@ -57,12 +51,12 @@ extension Fill: OriginResponseReceiver {
       Head(
         status: answer.status, fields: fields,
         encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
-        contentLength: answer.contentLength, notStored: reason, varyBlock: varyBlock,
+        contentLength: answer.contentLength, notStored: reason, varyBlock: words.varyBlock,
         isShareable: reason == nil
-          || varyBlock != nil && mayShareError(answer.status, fields, directives),
-        tags: tags,
+          || words.varyBlock != nil && mayShareError(answer.status, fields, directives),
+        tags: words.tags,
         ageMilliseconds: reason == nil && answer.fields.contains(.age)
-          ? words.initialAgeMilliseconds : nil))
+          ? words.metadata.initialAgeMilliseconds : nil))
   }
 
   /// A 304 or 206 to a request that had neither conditions nor a range answers nothing.
@@ -110,17 +104,8 @@ extension Fill: OriginResponseReceiver {
     return result
   }
 
-  private func notStoredReason(
-    _ answer: OriginResponseHead, _ fields: Fields, _ directives: ResponseDirectives,
-    _ words: StoredMetadata
-  ) -> NotStoredReason? {
-    if let reason = Storability.decide(
-      method: plan.method, request: plan.request, requestDirectives: plan.directives,
-      status: answer.status, response: fields, responseDirectives: directives,
-      policy: plan.route.policy, metadata: words, identity: plan.route.keyedIdentity)
-    {
-      return reason
-    }
+  /// What keeps an answer out of the store that its words would let in.
+  private func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
     if answer.status >= 400, plan.copyMayStandIn { return .status }
     guard answer.endIsKnown else { return .endUnknown }
     if let length = answer.contentLength, length > plan.route.maxEntrySizeBytes {
@@ -185,6 +170,8 @@ extension Fill: OriginResponseReceiver {
     let chunk = shared.chunks[shared.chunks.count - 1]
     let taken = chunk.append(bytes)
     shared.received += taken
+    // Whoever waits for a part far behind reads nothing before it, and so would release nothing.
+    releaseReadChunks(&shared)
     guard shared.isStoring, chunk.isFull, chunk.capacity == chunkBytes else { return (taken, nil) }
     return (taken, (chunk, shared.firstChunk + shared.chunks.count - 1))
   }

@@ -75,15 +75,26 @@ enum OriginRequestBuilder {
     return false
   }
 
+  /// The authority as it is keyed: two spellings that share an answer are not told apart by the
+  /// origin.
+  private static func keyedAuthority(of client: RequestHead) -> [UInt8] {
+    let count = CacheKey.lengthWithoutPort(client.authority.span, "80")
+    return client.authority.prefix(count).map(ASCII.lowercased)
+  }
+
+  /// The Host that the origin gets.
+  static func host(of client: RequestHead, route: RouteContext) -> [UInt8] {
+    let authority = keyedAuthority(of: client)
+    return authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? authority
+  }
+
   /// Adds every line of the fields, and those that are ours to say.
   static func fill(
     _ request: OriginRequest, _ fields: Fields, of client: RequestHead, route: RouteContext,
     peer: String
   ) {
-    // As it is keyed: two spellings that share an answer are not told apart by the origin.
-    let count = CacheKey.lengthWithoutPort(client.authority.span, "80")
-    let authority = client.authority.prefix(count).map(ASCII.lowercased)
-    let host = authority.isEmpty ? route.upstreamAuthority : route.hostToOrigin ?? authority
+    let authority = keyedAuthority(of: client)
+    let host = host(of: client, route: route)
     host.withUnsafeBytes { value in add(request, "Host", value) }
     fields.bytes.withUnsafeBytes { bytes in
       for line in fields.lines {

@@ -40,15 +40,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: A request
 
   func handleRequest(on connection: Connection) {
-    switch worker.head.method {
-    case .connect, .trace, .purge, .ban:
-      respond(
-        connection,
-        Problem(
-          status: 405, detail: "this method is not served here",
-          fields: [Problem.allowedMethods]))
+    if let problem = placement.refusal(worker.head) {
+      respond(connection, problem)
       return
-    default: break
     }
     if worker.head.isAsterisk {
       counters[CounterSlots.none].count(.pass)
@@ -56,12 +50,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
-    if let refusal = placement.normalizePath(worker.head) {
-      respond(connection, Problem(status: 400, detail: "malformed path: \(refusal.rawValue)"))
-      return
-    }
     guard let route = placement.route(worker.head, in: policies) else {
-      respond(connection, Problem(status: 404, detail: "no route takes this request"))
+      respond(connection, RequestPlacement.noRoute)
       return
     }
     serve(connection, route)
@@ -74,14 +64,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func ownAnswerWasWritten(byteCount: Int) { count(bytesToClient: byteCount) }
 
   private func serve(_ connection: Connection, _ route: RouteContext) {
-    let method = worker.head.method
-    var machine = StrategyMachine(
-      policy: route.policy,
-      request: StrategyMachine.Request(
-        method: method, directives: directives(of: worker.head.fields, route),
-        hasRange: worker.head.fields.contains(.range),
-        hasOriginPrecondition: Validation.hasOriginConditions(worker.head.fields)))
-    guard method == .get || method == .head, route.policy.strategy != .networkOnly else {
+    var machine = route.machine(for: worker.head)
+    guard route.keepsCopies(for: worker.head.method) else {
       let action = machine.requestArrived(copy: nil)
       begin(connection, route, machine, action, key: nil, copy: nil)
       return
@@ -124,14 +108,6 @@ final class Repository: RequestHandler, @unchecked Sendable {
     }
   }
 
-  /// What the client asks for, as far as the route lets it.
-  private func directives(of fields: Fields, _ route: RouteContext) -> RequestDirectives {
-    guard fields.contains(.cacheControl) || fields.contains(.pragma) else {
-      return RequestDirectives()
-    }
-    return RequestDirectives(fields).keeping(route.policy.clientMay)
-  }
-
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
     _ action: StrategyMachine.Action, key: StoreKey?,
@@ -152,8 +128,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// Makes the request's key; a reason: it has none.
   private func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
-    guard placement.makeKey(head, route, digest: services.digest) else { return .noIdentity }
-    return placement.wholeKey.count > worker.limits.cacheKeyBytes ? .keyTooLong : nil
+    placement.makeKey(
+      head, route, bytesMax: worker.limits.cacheKeyBytes, digest: services.digest)
   }
 
   /// The place of the key that was made last.
@@ -179,25 +155,36 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   private func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     if block.isEmpty { return true }
-    let request = withoutCredentials(request)
-    return Vary.matches(block: Span(_unsafeBytes: block), request: request)
+    return matches(block: Span(_unsafeBytes: block), request)
   }
 
-  /// The fields with keyed digests in the place of credentials: what a Vary block is made from, so
-  /// that nobody's cookie or token lies in the store.
-  func withoutCredentials(_ fields: Fields) -> Fields {
-    guard fields.contains(.authorization) || fields.contains(.cookie) else { return fields }
+  /// Whether a request selects what carries a block of `selectingBlock`.
+  func matches(block: Span<UInt8>, _ request: Fields) -> Bool {
+    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
+    return Vary.matches(block: block, request: request)
+  }
+
+  /// The Vary block of an answer to a request, with digests in the place of secrets; nil: it varies
+  /// by what no request shows.
+  func selectingBlock(response: Fields, request: Fields, ignore: Bool) -> [UInt8]? {
+    let block = Vary.selectingBlock(response: response, request: request, ignore: ignore)
+    guard let block, Vary.mayHoldSecrets(block: block.span) else { return block }
+    return Vary.selectingBlock(
+      response: response, request: withoutSecrets(request), ignore: ignore)
+  }
+
+  /// The fields with keyed digests in the place of what may be somebody's secret: what a Vary block
+  /// is made from, so that nobody's cookie, token or key lies in the store.
+  private func withoutSecrets(_ fields: Fields) -> Fields {
+    guard fields.lines.contains(where: { Vary.mayBeSecret($0.known) }) else { return fields }
     var result = Fields()
     for line in fields.lines {
-      guard line.known == .authorization || line.known == .cookie else {
+      guard Vary.mayBeSecret(line.known) else {
         result.append(line: line, of: fields)
         continue
       }
-      let digest = fields.bytes[line.value].withUnsafeBytes {
-        StoreKeyHash.hash(services.store.keySecret, $0)
-      }
-      let text = Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
-      result.append(name: fields.bytes.span.extracting(line.name), value: text.span)
+      let value = services.digest(fields.bytes.span.extracting(line.value))
+      result.append(name: fields.bytes.span.extracting(line.name), value: value.span)
     }
     return result
   }
@@ -285,7 +272,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       wholeKey: source.wholeKey, route: source.route, method: source.head.method,
       request: OriginRequestBuilder.forwardedFields(
         source.head.fields, route: source.route, forStore: forStore),
-      directives: directives(of: source.head.fields, source.route), notStored: notStored,
+      directives: source.route.directives(of: source.head.fields), notStored: notStored,
       validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
       tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
       requestTimeMilliseconds: services.clock.nowMilliseconds)

@@ -29,22 +29,65 @@ struct RequestPlacement {
     }
   }
 
+  /// The answer to a request that no route is looked for; nil: its path is in normal form now, if
+  /// it has one (`OPTIONS *` has none).
+  mutating func refusal(_ head: borrowing RequestHead) -> Problem? {
+    switch head.method {
+    case .connect, .trace, .purge, .ban:
+      return Problem(
+        status: 405, detail: "this method is not served here", fields: [Problem.allowedMethods])
+    default: break
+    }
+    guard !head.isAsterisk, let refusal = normalizePath(head) else { return nil }
+    return Problem(status: 400, detail: "malformed path: \(refusal.rawValue)")
+  }
+
+  /// The answer where `route` finds none.
+  static let noRoute = Problem(status: 404, detail: "no route takes this request")
+
   /// The route that takes the request, in the client's choice of strategy where it has one; nil:
   /// none does. Behind `normalizePath`.
   func route(_ head: borrowing RequestHead, in policies: PolicySet) -> RouteContext? {
-    let method = head.methodToken
-    let authority = head.authority
-    let path = path
-    let found = policies.route(method: method.span, host: authority.span, path: path.span)
+    let found = routeAsWritten(head, in: policies)
     guard let found, !found.alternatives.isEmpty else { return found }
     let choice = ClientStrategy.read(head.fields, allowed: found.options.clientStrategies)
     return choice.strategy.flatMap { found.alternatives[$0] } ?? found
   }
 
+  /// The route that takes the request, in its own strategy whatever the client asks.
+  func routeAsWritten(
+    _ head: borrowing RequestHead, in policies: PolicySet
+  ) -> RouteContext? {
+    let method = head.methodToken
+    let authority = head.authority
+    let path = path
+    return policies.route(method: method.span, host: authority.span, path: path.span)
+  }
+
+  /// The routes of the file that were tried before the one that takes the request, and why each
+  /// did not; all of them, where none does. Slow: for a person who asks.
+  func trace(
+    _ head: borrowing RequestHead, in policies: PolicySet
+  ) -> [RouteTable.PassedRoute] {
+    let method = head.methodToken
+    let authority = head.authority
+    let path = path
+    return policies.routeTable.trace(
+      method: method.span, host: authority.span, path: path.span)
+  }
+
   /// Writes the key of the request. Behind `normalizePath`. `digest` is the keyed hash that takes
-  /// the place of credentials. False: the request lacks the identity that the route keeps copies
-  /// apart by, and has no key.
+  /// the place of credentials. A reason: the request has no key.
   mutating func makeKey(
+    _ head: borrowing RequestHead, _ route: RouteContext, bytesMax: Int,
+    digest: (Span<UInt8>) -> [UInt8]
+  ) -> NotStoredReason? {
+    guard makeKey(head, route, digest: digest) else { return .noIdentity }
+    return wholeKey.count > bytesMax ? .keyTooLong : nil
+  }
+
+  /// False: the request lacks the identity that the route keeps copies apart by.
+  private mutating func makeKey(
     _ head: borrowing RequestHead, _ route: RouteContext, digest: (Span<UInt8>) -> [UInt8]
   ) -> Bool {
     let (authority, query) = (head.authority, head.query)

@@ -192,6 +192,12 @@ public final class Server: Sendable {
     }
   }
 
+  /// The authority of targets that are paths: as apps reach the proxy.
+  var authorityOfPaths: String { configuration.publicAuthority ?? ownAuthority }
+
+  /// The repository of a loop; on that loop.
+  func repository(on worker: Worker) -> Repository { parts.repositories[worker.index] }
+
   /// What apps may call the proxy, where nothing else is said.
   private var ownAuthority: String { publicAddresses.first?.description ?? "" }
 
