@@ -14,7 +14,9 @@ import Testing
   @Test func digestIsTheStoresOwnWhileItIsOpen() throws {
     let folder = try Self.folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // A left-over is harmless.
-    let store = try LMDBStore.open(StoreConfiguration(path: folder, maxSizeBytes: 1 << 24)) { _ in }
+    let store = try LMDBStore.open(
+      StoreConfiguration(path: folder, maxSizeBytes: 1 << 24), clock: Clock()
+    ) { _ in }
     defer { store.close() }
     let digester = try #require(IdentityDigester(folder: folder))
     let identity = Array("Bearer ann".utf8)

@@ -397,7 +397,8 @@ private struct Refused: Error {}
     #expect(stores == ["countries", "rates", "articles", "article", "me", "slow", "fail"])
   }
 
-  /// Every block of the cookbook is a file that loads, in the frame of one upstream.
+  /// Every block of the cookbook is a file that loads, in the frame of one upstream, and passes its
+  /// own tests.
   @Test func recipesAreSound() throws {
     let parts = try file("docs/policies.md").split(separator: "```json5\n").dropFirst()
     #expect(parts.count >= 5)
@@ -409,8 +410,9 @@ private struct Refused: Error {}
         ? String(recipe)
         : "{\"version\":1,\"upstreams\":{\"api\":{\"url\":\"http://api\"}},"
           + "\"defaults\":{\"upstream\":\"api\"},\n\"routes\":[\n\(recipe)\n]}"
-      let result = ConfigurationLoader.load(text: text, file: "recipe", environment: [:])
-      guard case .loaded(_, warnings: []) = result else {
+      let result = TestedConfiguration.testing(
+        ConfigurationLoader.load(text: text, file: "recipe", environment: [:]), file: "recipe")
+      guard case .sound(_, warnings: [], _) = result else {
         Issue.record("\(recipe): \(result)")
         continue
       }

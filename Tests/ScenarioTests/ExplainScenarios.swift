@@ -2,6 +2,8 @@ import Foundation
 import Support
 import Testing
 
+@testable import Proxy
+
 /// `GET /explain` and `GET /config` of the admin listener: what they say is what happens.
 struct ExplainScenarios {
   private struct Answered: Decodable {
@@ -122,6 +124,12 @@ struct ExplainScenarios {
       let nobody = try explain(proxy, "url=/me")
       #expect(nobody.identity?.missing == true)
       #expect(nobody.stored?.copies.isEmpty == true)
+      // The command, which reads the secret of the same store, makes the same digest.
+      let request = try ExplainedRequest(target: "/me", headers: ["Authorization: Bearer ann"])
+      let command = ExplainCommand.explain(request, proxy.configuration)
+      #expect(
+        command.routed?.identity
+          == .user(source: "header:authorization", digest: ann.identity?.digest))
       // As it is said to whoever asks without the identity.
       let answer = try proxy.get("/me")
       let status = try #require(answer.first("Cache-Status"))

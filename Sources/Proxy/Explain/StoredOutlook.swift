@@ -39,7 +39,8 @@ extension Repository {
   func explain(_ asked: ExplainedRequest, authority: String) -> Explanation {
     do throws(RequestRefusal) {
       let head = try asked.head(authority: authority)
-      let outlook = RequestOutlook(head, in: policies, with: &placement, digest: services.digest)
+      let outlook = RequestOutlook(
+        head, in: policies, with: &placement, isTraced: true, digest: services.digest)
       var explanation = Explanation(asked, outlook, in: policies, digest: services.digest)
       explanation.stored = outlook.routed.map { stored($0, head) }
       return explanation
