@@ -4,8 +4,8 @@
 /// that brought it. Another request may have the copy where all of them are the same. Values are
 /// compared as combined lists without surrounding whitespace; Accept-Encoding is first brought to
 /// the set of codings it accepts, so that the many spellings of browsers share copies. The request
-/// to compare is the one the origin sees: without hop-by-hop fields. A block may hold credentials
-/// (`Vary: Authorization`) in clear; who keeps it may keep a keyed hash of it instead.
+/// to compare is the one the origin sees: without hop-by-hop fields. A block holds the values as they
+/// are given; who keeps it gives keyed hashes for all that may be a secret (`mayBeSecret`).
 ///
 /// An entry of a block: the name's count (2 bytes, little-endian), the name in lower case, a
 /// kind, the value's count (4 bytes), the value. Entries rise by name and are unique.
@@ -155,6 +155,32 @@ public enum Vary {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for index in block.indices { hash = (hash ^ UInt64(block[index])) &* 0x0000_0100_0000_01B3 }
     return hash == 0 ? 1 : hash
+  }
+
+  // MARK: Secrets
+
+  /// Whether a field's value may be what somebody is known by: credentials, and every field that is
+  /// not known here (`X-Api-Key`, `X-Session`).
+  public static func mayBeSecret(_ field: KnownField?) -> Bool {
+    switch field {
+    case nil, .authorization, .proxyAuthorization, .cookie: true
+    default: false
+    }
+  }
+
+  /// Whether a block names such a field. Allocates nothing; a damaged block matches nothing anyway.
+  public static func mayHoldSecrets(block: Span<UInt8>) -> Bool {
+    var position = 0
+    while position + 2 <= block.count {
+      let nameCount = Int(block[position]) | Int(block[position + 1]) << 8
+      let nameEnd = position + 2 + nameCount
+      guard nameEnd + 5 <= block.count else { return true }
+      if mayBeSecret(KnownField.lookup(block.extracting(position + 2..<nameEnd))) { return true }
+      var valueCount = 0
+      for offset in 0..<4 { valueCount |= Int(block[nameEnd + 1 + offset]) << (8 * offset) }
+      position = nameEnd + 5 + valueCount
+    }
+    return false
   }
 
   // MARK: Accept-Encoding

@@ -124,3 +124,13 @@ extension ProxyStatistics.Counts {
       errors: left.errors + right.errors)
   }
 }
+
+/// Compares a whole answer's body and status alone.
+func expectText(
+  _ answer: Answer, _ body: String, status: Int = 200,
+  _ location: SourceLocation = #_sourceLocation
+) {
+  #expect(answer.status == status, sourceLocation: location)
+  #expect(!answer.isCut, "\(answer.cacheStatus)", sourceLocation: location)
+  #expect(answer.text == body, "\(answer.cacheStatus)", sourceLocation: location)
+}

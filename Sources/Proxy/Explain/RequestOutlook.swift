@@ -101,9 +101,9 @@ extension RequestOutlook.Routed {
   ) -> AnswerOutlook {
     let words = AnswerWords(
       status: status, fields, on: route, method: head.method, request: fieldsToOrigin,
-      selecting: fieldsToOrigin, requestDirectives: route.directives(of: head.fields),
-      ownTags: tags, requestTimeMilliseconds: nowMilliseconds,
-      responseTimeMilliseconds: nowMilliseconds)
+      requestDirectives: route.directives(of: head.fields), ownTags: tags,
+      requestTimeMilliseconds: nowMilliseconds, responseTimeMilliseconds: nowMilliseconds
+    ) { Vary.selectingBlock(response: $0, request: fieldsToOrigin, ignore: $1) }
     var refused = notStoredWhateverComes(head) ?? words.notStored
     if refused == nil, let length = fields.first(.contentLength),
       let bytes = UInt64(String(decoding: length, as: UTF8.self)),

@@ -15,12 +15,14 @@ struct AnswerWords {
   /// nil: it may be stored.
   let notStored: NotStoredReason?
 
-  /// `request`: the fields that the origin gets. `selecting`: the same, without credentials.
-  /// `ownTags`: the route's, for the request's path.
+  /// `request`: the fields that the origin gets. `ownTags`: the route's, for the request's path.
+  /// `selectingBlock` makes the Vary block of the answer to that request, or of one whose Vary is
+  /// ignored.
   init(
     status: UInt16, _ fields: Fields, on route: RouteContext, method: Method, request: Fields,
-    selecting: Fields, requestDirectives: RequestDirectives, ownTags: [[UInt8]]?,
-    requestTimeMilliseconds: Int64, responseTimeMilliseconds: Int64
+    requestDirectives: RequestDirectives, ownTags: [[UInt8]]?, requestTimeMilliseconds: Int64,
+    responseTimeMilliseconds: Int64,
+    selectingBlock: (_ response: Fields, _ ignoresVary: Bool) -> [UInt8]?
   ) {
     directives = ResponseDirectives(fields, targeted: route.targetedCacheControl)
     metadata = Freshness.originWords(
@@ -30,7 +32,7 @@ struct AnswerWords {
     varyBlock =
       !ignoresVary && OriginRequestBuilder.variesByAddress(fields)
       ? nil
-      : Vary.selectingBlock(response: fields, request: selecting, ignore: ignoresVary)
+      : selectingBlock(fields, ignoresVary)
     tags = CopyTags.adding(originTagsOf: fields, to: ownTags)
     let refused = Storability.decide(
       method: method, request: request, requestDirectives: requestDirectives, status: status,

@@ -220,15 +220,14 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       startAlone(notStored: nil)
       return false
     }
-    let request = repository.withoutCredentials(
-      OriginRequestBuilder.forwardedFields(
-        source.head.fields, route: source.route, forStore: true))
-    guard let block = head.varyBlock, !Vary.matches(block: block.span, request: request) else {
-      return true
-    }
+    guard let block = head.varyBlock else { return true }
+    let request = OriginRequestBuilder.forwardedFields(
+      source.head.fields, route: source.route, forStore: true)
+    if repository.matches(block: block.span, request) { return true }
     // Another variant is wanted: one fill for all who want the same.
     leaveFill()
-    let own = Vary.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
+    let own =
+      repository.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
     let variant = Vary.variantHash(own.span)
     let key = source.key!
     joinOrStart(tableKey: StoreKey(high: key.high ^ variant, low: key.low &+ variant))

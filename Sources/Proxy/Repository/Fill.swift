@@ -219,11 +219,12 @@ final class Fill: @unchecked Sendable {
     if mayResume { onOwner { $0.transfer?.resume() } }
   }
 
-  /// Where nothing is stored, lets go of the chunks that every reader has passed.
-  private func releaseReadChunks(_ shared: inout Shared) {
+  /// Where nothing is stored, lets go of the chunks that every reader has passed. A reader may wait
+  /// far behind what has come (for a part of the body): the chunk that still grows stays.
+  func releaseReadChunks(_ shared: inout Shared) {
     guard !shared.isStoring else { return }
-    let slowest = shared.readers.values.min() ?? shared.received
-    while !shared.chunks.isEmpty, (shared.firstChunk + 1) * chunkBytes <= slowest {
+    let passed = min(shared.readers.values.min() ?? shared.received, shared.received)
+    while !shared.chunks.isEmpty, (shared.firstChunk + 1) * chunkBytes <= passed {
       shared.chunks.removeFirst()
       shared.firstChunk += 1
     }

@@ -31,9 +31,11 @@ extension Fill: OriginResponseReceiver {
     }
     let words = AnswerWords(
       status: answer.status, fields, on: plan.route, method: plan.method, request: plan.request,
-      selecting: repository.withoutCredentials(plan.request), requestDirectives: plan.directives,
-      ownTags: plan.tags, requestTimeMilliseconds: plan.requestTimeMilliseconds,
-      responseTimeMilliseconds: now)
+      requestDirectives: plan.directives, ownTags: plan.tags,
+      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
+    ) { response, ignoresVary in
+      repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
+    }
     let directives = words.directives
     let reason = words.notStored ?? notStoredReason(answer)
     var ownFields = Fields()
@@ -168,6 +170,8 @@ extension Fill: OriginResponseReceiver {
     let chunk = shared.chunks[shared.chunks.count - 1]
     let taken = chunk.append(bytes)
     shared.received += taken
+    // Whoever waits for a part far behind reads nothing before it, and so would release nothing.
+    releaseReadChunks(&shared)
     guard shared.isStoring, chunk.isFull, chunk.capacity == chunkBytes else { return (taken, nil) }
     return (taken, (chunk, shared.firstChunk + shared.chunks.count - 1))
   }
@@ -320,6 +324,9 @@ extension Fill: OriginResponseReceiver {
     shared.withLock { $0.isInvalidated = true }
   }
 
+  /// How a fill ends that nobody wants any more.
+  static let deserted = OriginError.broken("all clients left")
+
   /// Nobody reads any more: what is not being stored is given up.
   func giveUpIfDeserted() {
     let isDeserted = shared.withLock { shared in
@@ -329,7 +336,7 @@ extension Fill: OriginResponseReceiver {
     }
     guard isDeserted, !isEnded else { return }
     transfer?.cancel()
-    end(.failed(.broken("all clients left")))
+    end(.failed(Fill.deserted))
   }
 
   // MARK: 304

@@ -103,6 +103,11 @@ final class FillTable: Sendable {
     for key in keys { invalidate(key) }
   }
 
+  /// Nobody joins the fills of which this is so any more; they may land.
+  func close(where mayBeCovered: (Fill) -> Bool) {
+    state.withLock { state in state.fills = state.fills.filter { !mayBeCovered($0.value) } }
+  }
+
   /// Where it is kept that a key's answers to requests with Authorization are not for sharing.
   private static func authorized(_ key: StoreKey) -> StoreKey {
     StoreKey(high: ~key.high, low: key.low)

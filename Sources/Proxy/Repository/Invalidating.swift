@@ -38,6 +38,9 @@ extension Repository {
   func purge(_ scope: PurgeScope) {
     // The store first: a fill that begins in between carries a later ID, and loses only its joiners.
     services.store.purge(scope)
+    // What the origin tags its answer with is not known before its head is here: the store judges
+    // whether it lands, and whoever asks after the purge does not wait for it.
+    if case .tag = scope { services.fillTable.close { $0.progress.head == nil } }
     services.fillTable.invalidate { $0.isCovered(by: scope) }
   }
 

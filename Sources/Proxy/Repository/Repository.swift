@@ -155,25 +155,36 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   private func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     if block.isEmpty { return true }
-    let request = withoutCredentials(request)
-    return Vary.matches(block: Span(_unsafeBytes: block), request: request)
+    return matches(block: Span(_unsafeBytes: block), request)
   }
 
-  /// The fields with keyed digests in the place of credentials: what a Vary block is made from, so
-  /// that nobody's cookie or token lies in the store.
-  func withoutCredentials(_ fields: Fields) -> Fields {
-    guard fields.contains(.authorization) || fields.contains(.cookie) else { return fields }
+  /// Whether a request selects what carries a block of `selectingBlock`.
+  func matches(block: Span<UInt8>, _ request: Fields) -> Bool {
+    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
+    return Vary.matches(block: block, request: request)
+  }
+
+  /// The Vary block of an answer to a request, with digests in the place of secrets; nil: it varies
+  /// by what no request shows.
+  func selectingBlock(response: Fields, request: Fields, ignore: Bool) -> [UInt8]? {
+    let block = Vary.selectingBlock(response: response, request: request, ignore: ignore)
+    guard let block, Vary.mayHoldSecrets(block: block.span) else { return block }
+    return Vary.selectingBlock(
+      response: response, request: withoutSecrets(request), ignore: ignore)
+  }
+
+  /// The fields with keyed digests in the place of what may be somebody's secret: what a Vary block
+  /// is made from, so that nobody's cookie, token or key lies in the store.
+  private func withoutSecrets(_ fields: Fields) -> Fields {
+    guard fields.lines.contains(where: { Vary.mayBeSecret($0.known) }) else { return fields }
     var result = Fields()
     for line in fields.lines {
-      guard line.known == .authorization || line.known == .cookie else {
+      guard Vary.mayBeSecret(line.known) else {
         result.append(line: line, of: fields)
         continue
       }
-      let digest = fields.bytes[line.value].withUnsafeBytes {
-        StoreKeyHash.hash(services.store.keySecret, $0)
-      }
-      let text = Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
-      result.append(name: fields.bytes.span.extracting(line.name), value: text.span)
+      let value = services.digest(fields.bytes.span.extracting(line.value))
+      result.append(name: fields.bytes.span.extracting(line.name), value: value.span)
     }
     return result
   }
@@ -288,7 +299,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// A fill on this loop has its head: what follows from the answer itself happens here.
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
-    if let reason = head.notStored, fill.plan.notStored == nil {
+    guard let reason = head.notStored else { return }
+    if let known = fill.plan.notStored {
+      // A route that stores nothing is no reason to count.
+      if known != .strategy, known != .method { countNotStored(known) }
+    } else {
       countNotStored(reason)
       if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill, because: reason) }
     }
@@ -303,7 +318,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
 
   func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
-    if case .failed(let error) = ending, fill.plan.tableKey != nil {
+    if case .failed(let error) = ending, error != Fill.deserted, fill.plan.tableKey != nil {
       services.log.warning("\(fill.plan.route.name): \(error.reason)")
     }
   }

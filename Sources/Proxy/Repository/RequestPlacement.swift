@@ -103,6 +103,11 @@ struct RequestPlacement {
     makeTargetKey(route, authority: authority, query: query)
     guard route.hasKeyExtras else { return true }
     let recipe = route.options.key
+    if !route.wholeQueryCounts {
+      // A reload that changes what counts must not read what was keyed by other rules.
+      wholeKey.append(CacheKey.filterMark)
+      wholeKey.append(contentsOf: route.queryRules)
+    }
     if !recipe.headers.isEmpty || !recipe.cookies.isEmpty {
       wholeKey.append(UInt8(ascii: "h"))
       wholeKey.append(UInt8(truncatingIfNeeded: recipe.headers.count + recipe.cookies.count))

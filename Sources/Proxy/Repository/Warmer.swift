@@ -17,8 +17,12 @@ final class Warmer {
   /// once.
   static let checksPerTick = 8
 
+  /// How long a copy is trusted to be there: a purge or the eviction may have taken it.
+  static let lookMillisecondsMax: Int64 = 5_000
+
   private struct Item {
     let text: String
+    let authority: String
     let head: RequestHead
     var nextCheckMilliseconds: Int64 = 0
     var failures = 0
@@ -40,14 +44,15 @@ final class Warmer {
     next = 0
     for route in configuration.routes {
       for text in route.options.warm {
-        if let known = before.first(where: { $0.text == text }) {
+        let authority = configuration.publicAuthority ?? authority
+        if let known = before.first(where: { $0.text == text && $0.authority == authority }) {
           items.append(known)
           continue
         }
         do throws(RequestRefusal) {
           let head = try SyntheticRequest.head(
-            method: "GET", target: text, authority: configuration.publicAuthority ?? authority)
-          items.append(Item(text: text, head: head))
+            method: "GET", target: text, authority: authority)
+          items.append(Item(text: text, authority: authority, head: head))
         } catch {
           log.warning("\(route.name): warm \"\(text)\" is no request: \(error.reason)")
         }
@@ -70,7 +75,7 @@ final class Warmer {
   private func check(_ item: inout Item, _ now: Int64) {
     if let wait = repository.warm(item.head) {
       item.failures = 0
-      item.nextCheckMilliseconds = now + wait
+      item.nextCheckMilliseconds = now + min(wait, Warmer.lookMillisecondsMax)
       return
     }
     item.failures += 1
