@@ -199,8 +199,7 @@ struct TagScenarios {
   }
 
   /// The same while the refreshed record still waits to be written.
-  @Test(.disabled("the store falls back to the record from before the refresh"))
-  func theTagsOfAConfirmationCountAtOnce() throws {
+  @Test func theTagsOfAConfirmationCountAtOnce() throws {
     try Self.purgeAfterAConfirmation { _ in }
   }
 

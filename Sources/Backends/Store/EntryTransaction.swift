@@ -97,9 +97,12 @@ final class EntryTransaction {
     let currentID = current?.entryID
     let pending = PendingRecord(
       sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
-    guard entryID >= context.purgeFloor, pending.applies(over: currentID),
-      !context.purges.refuses(view, pathHash: key.high, mode: mode)
-    else {
+    let isRefused = context.purges.refuses(view, pathHash: key.high, mode: mode)
+    guard entryID >= context.purgeFloor, pending.applies(over: currentID), !isRefused else {
+      if isRefused, mode == .refresh, currentID == entryID {
+        // The entry was purged by what its confirmation says of it, such as a new tag.
+        try removeRow(rowKey, entryID: entryID, because: .purged)
+      }
       if mode == .insert && currentID != entryID { try reclaim(entryID) }
       return .invalidated
     }

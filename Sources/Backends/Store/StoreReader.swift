@@ -145,8 +145,15 @@ public final class StoreReader {
       // What is purged is no current entry: the writer removes it before it puts another there.
       var currentID = stored.flatMap { isPurged($0) ? nil : $0.entryID }
       var winner: RecordBuffer?
+      var storedIsGone = false
       for record in records[index...] where record.variantHash == variantHash {
-        guard record.applies(over: currentID), !isPurged(record.record.view) else { continue }
+        guard record.applies(over: currentID) else { continue }
+        if isPurged(record.record.view) {
+          // An entry that is purged by what its confirmation says of it goes, and so does what it
+          // confirms; a new entry that is purged leaves what is there.
+          if record.mode == .refresh { (currentID, winner, storedIsGone) = (nil, nil, true) }
+          continue
+        }
         currentID = record.entryID
         winner = record.record
       }
@@ -156,7 +163,7 @@ public final class StoreReader {
         retained.append(winner)
         return view
       }
-      if let stored, isWanted(stored) { return stored }
+      if !storedIsGone, let stored, isWanted(stored) { return stored }
     }
     return nil
   }
