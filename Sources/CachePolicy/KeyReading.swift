@@ -3,6 +3,9 @@
 /// The counterpart of `KeyRecipe.append` and `UserIdentity.append`, for a person who asks what a
 /// key holds; nothing that serves calls it. It refuses what these two did not write.
 extension CacheKey {
+  /// Goes before the `queryRules` of a key whose query was filtered.
+  public static let filterMark = UInt8(ascii: "f")
+
   /// A field or cookie of a key.
   public struct KeyedPart: Sendable, Equatable {
     public enum Value: Sendable, Equatable {
@@ -31,6 +34,9 @@ extension CacheKey {
     guard let target = Parts(wholeKey) else { return nil }
     var offset = target.further.lowerBound
     var additions = Additions()
+    if offset < wholeKey.count, wholeKey[offset] == filterMark {
+      offset += 1 + KeyRecipe.queryRulesBytes
+    }
     if offset + 1 < wholeKey.count, wholeKey[offset] == UInt8(ascii: "h") {
       let count = wholeKey[offset + 1]
       offset += 2

@@ -30,4 +30,26 @@ public struct KeyRecipe: Sendable, Equatable {
     self.headers = headers
     self.cookies = cookies
   }
+
+  /// How long `queryRules` is.
+  public static let queryRulesBytes = 8
+
+  /// A hash of all that says how queries are filtered: the same for the same rules, also in another
+  /// process.
+  public var queryRules: [UInt8] {
+    var text: [String]
+    switch query {
+    case .all: text = ["all"]
+    case .none: text = ["none"]
+    case .names(let names): text = ["names"] + names
+    }
+    text += ["ignore"] + ignoreQuery + [sortQuery ? "sorted" : "as it comes"]
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for word in text {
+      for byte in word.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+      // Between two words; no byte of UTF-8.
+      hash = (hash ^ 0xFF) &* 0x100_0000_01b3
+    }
+    return (0..<8).map { UInt8(truncatingIfNeeded: hash >> UInt64(8 * $0)) }
+  }
 }

@@ -128,10 +128,13 @@ private struct Refused: Error {}
             perUser: "header:Authorization", tags: ["t:{y}"],
             invalidates: ["tag:u:{y}", "/z/{y}/**"], notify: true,
             clientMay: ["max-age", "no-cache"], clientStrategies: ["network-first", "cache-only"],
-            maxVariants: 7, range: "fetch-whole", warm: ["/v1/x/1", "http://b/v1/x/2?p=1"],
+            maxVariants: 7, range: "fetch-whole",
             stripPrefix: "/v1", addPrefix: "/v%32/%7e",
           },
-          { name: "s", match: "/s", strategy: "cache-first", key: { query: "none" } },
+          {
+            name: "s", match: "/s/**", strategy: "cache-first", key: { query: "none" },
+            warm: ["/s/1", "http://b/s/2?p=1"],
+          },
         ],
         tests: [
           {
@@ -156,16 +159,19 @@ private struct Refused: Error {}
         try InvalidationTarget(parsing: "tag:u:{y}"), try InvalidationTarget(parsing: "/z/{y}/**"),
       ],
       notify: true, clientStrategies: [.networkFirst, .cacheOnly], stripPrefix: "/v1",
-      addPrefix: "/v2/~", warm: ["/v1/x/1", "http://b/v1/x/2?p=1"])
+      addPrefix: "/v2/~")
     #expect(found.routes[0].options == options)
+    #expect(
+      found.routes[1].options
+        == RouteOptions(
+          key: KeyRecipe(query: .none), warm: ["/s/1", "http://b/s/2?p=1"]))
     #expect(
       found.routes[0].policy
         == Policy(
           strategy: .cacheFirst, maxVariants: 7, clientMay: [.noCache, .maxAge],
           range: .fetchWhole))
-    #expect(found.routes[1].options == RouteOptions(key: KeyRecipe(query: .none)))
     var test = PolicyTest(
-      path: "tests[0]", line: 23, column: 5, method: "POST", target: "//v1/x/1?p=2",
+      path: "tests[0]", line: 26, column: 5, method: "POST", target: "//v1/x/1?p=2",
       headers: [.init(name: "A", value: "b")],
       given: .init(status: 404, headers: [.init(name: "Age", value: "1")]))
     test.expect.route = "r"
@@ -395,25 +401,5 @@ private struct Refused: Error {}
     #expect(configuration.upstreams[0].baseURL == "http://127.0.0.1:8090")
     let stores = configuration.routes.filter { $0.policy.strategy != .networkOnly }.map(\.name)
     #expect(stores == ["countries", "rates", "articles", "article", "me", "slow", "fail"])
-  }
-
-  /// Every block of the cookbook is a file that loads, in the frame of one upstream.
-  @Test func recipesAreSound() throws {
-    let parts = try file("docs/policies.md").split(separator: "```json5\n").dropFirst()
-    #expect(parts.count >= 5)
-    for part in parts {
-      let recipe = part[..<(try #require(part.firstRange(of: "```"))).lowerBound]
-      let isWhole = recipe.contains("\"version\"")
-      let text =
-        isWhole
-        ? String(recipe)
-        : "{\"version\":1,\"upstreams\":{\"api\":{\"url\":\"http://api\"}},"
-          + "\"defaults\":{\"upstream\":\"api\"},\n\"routes\":[\n\(recipe)\n]}"
-      let result = ConfigurationLoader.load(text: text, file: "recipe", environment: [:])
-      guard case .loaded(_, warnings: []) = result else {
-        Issue.record("\(recipe): \(result)")
-        continue
-      }
-    }
   }
 }

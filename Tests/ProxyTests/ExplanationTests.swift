@@ -249,8 +249,9 @@ import Testing
     let policies = PolicySet(configuration, generation: 0, slots: CounterSlots(), previous: nil)
     let head = try ExplainedRequest(target: target).head(authority: "h")
     var placement = RequestPlacement()
-    let outlook = RequestOutlook(head, in: policies, with: &placement) { _ in [] }
-    let index = outlook.routed?.index
+    let outlook = RequestOutlook(head, in: policies, with: &placement, isTraced: true) { _ in [] }
+    let index = try #require(outlook.routed).index
+    #expect(outlook.passed.map(\.route) == Array(0..<(index ?? policies.routes.count)))
     #expect(outlook.routed?.route.name == index.map { policies.routes[$0].name } ?? "(default)")
   }
 

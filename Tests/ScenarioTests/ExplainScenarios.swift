@@ -1,6 +1,9 @@
+import CachePolicy
 import Foundation
 import Support
 import Testing
+
+@testable import Proxy
 
 /// `GET /explain` and `GET /config` of the admin listener: what they say is what happens.
 struct ExplainScenarios {
@@ -122,6 +125,12 @@ struct ExplainScenarios {
       let nobody = try explain(proxy, "url=/me")
       #expect(nobody.identity?.missing == true)
       #expect(nobody.stored?.copies.isEmpty == true)
+      // The command, which reads the secret of the same store, makes the same digest.
+      let request = try ExplainedRequest(target: "/me", headers: ["Authorization: Bearer ann"])
+      let command = ExplainCommand.explain(request, proxy.configuration)
+      #expect(
+        command.routed?.identity
+          == .user(source: "header:authorization", digest: ann.identity?.digest))
       // As it is said to whoever asks without the identity.
       let answer = try proxy.get("/me")
       let status = try #require(answer.first("Cache-Status"))
@@ -132,6 +141,69 @@ struct ExplainScenarios {
       ).text
       #expect(!text.contains("Bearer"), "\(text)")
     }
+  }
+
+  /// A request, and whether a copy of its answer is there already.
+  struct Row: Sendable, CustomTestStringConvertible {
+    var request: String
+    var fields: [String]
+    var isStored: Bool
+    var testDescription: String { "\(request) \(fields) \(isStored)" }
+
+    init(_ request: String, _ fields: String..., isStored: Bool = false) {
+      self.request = request
+      self.fields = fields
+      self.isStored = isStored
+    }
+  }
+
+  /// What is said to happen, and what then happens, in the same words.
+  @Test(
+    arguments: [
+      Row("GET /a/1"), Row("GET /a/1", isStored: true), Row("HEAD /a/1"),
+      Row("HEAD /a/1", isStored: true), Row("GET /a/1", "Range: bytes=0-1"),
+      Row("GET /a/1", "Range: bytes=0-1", isStored: true), Row("POST /a/1", isStored: true),
+      Row("GET /a/1", "Cache-Control: no-store", isStored: true),
+      Row("GET /a/1", "Cache-Control: no-cache", isStored: true),
+      Row("GET /a/1", "Cache-Control: max-age=0", isStored: true),
+      Row("GET /a/1", "Cache-Control: only-if-cached"),
+      Row("GET /a/1", "Cache-Control: only-if-cached", isStored: true),
+      Row("GET /a/1", "If-Match: \"x\"", isStored: true),
+      Row("GET /a/1", "If-None-Match: \"x\"", isStored: true),
+      Row("GET /a/1", "Authorization: Bearer a", isStored: true), Row("GET /me"),
+      Row("HEAD /me", "Authorization: Bearer a"), Row("GET /only"), Row("GET /nowhere"),
+      Row("DELETE /nowhere"), Row("GET /choice", isStored: true),
+      Row("GET /choice", "Larder-Strategy: network-only", isStored: true),
+      Row("GET /choice", "Larder-Strategy: network-first", isStored: true),
+      Row("GET /choice", "Larder-Strategy: network-and-store", isStored: true),
+      Row("GET /choice", "Larder-Strategy: cache-only"),
+      Row("GET /choice", "Larder-Strategy: stale-while-revalidate", isStored: true),
+    ])
+  func whatIsSaidHappens(row: Row) throws {
+    let strategies = Strategy.allCases.map { "\"\($0.name)\"" }.joined(separator: ", ")
+    let choice = """
+      , { "name": "choice", "match": "/choice", "strategy": "cache-first", "ttl": "1h",
+          "clientStrategies": [\(strategies)] }
+      """
+    try scenario(Self.routes + choice) { origin, proxy in
+      let parts = row.request.split(separator: " ").map(String.init)
+      origin.on(parts[1]) { _ in .text("12345", "ETag: \"x\"") }
+      if row.isStored { _ = try proxy.get(parts[1]) }
+      let headers = row.fields.map { "&header=" + $0.replacingOccurrences(of: " ", with: "%20") }
+      let said = try explain(
+        proxy, "url=\(parts[1])&method=\(parts[0])" + headers.joined()
+      ).stored?.now
+      let answer = try proxy.send(parts[0], parts[1], row.fields)
+      let status = try #require(answer.first("Cache-Status"))
+      #expect(try Self.words(#require(said)) == Self.words(status))
+    }
+  }
+
+  /// Without what the network's answer adds, and without seconds, which go on.
+  private static func words(_ status: String) -> String {
+    status.split(separator: "; ").filter { word in
+      word != "stored" && !word.hasPrefix("fwd-status=") && !word.hasPrefix("ttl=")
+    }.joined(separator: "; ")
   }
 
   @Test func copyThatIsNotThereIsAnErrorWhereTheNetworkIsNotAsked() throws {

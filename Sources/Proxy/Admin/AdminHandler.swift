@@ -1,5 +1,6 @@
 internal import Backends
 internal import CachePolicy
+internal import Dispatch
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -78,8 +79,8 @@ final class AdminHandler: RequestHandler {
   }
 
   private func answerConfig(_ exchange: AdminExchange) {
-    let text = server.configuration.effectiveText
-    exchange.finish(contentType: "application/json", body: Array(text.utf8))
+    let configuration = server.configuration
+    exchange.finish(contentType: "application/json") { configuration.effectiveText }
   }
 
   private func answerExplain(_ exchange: AdminExchange) {
@@ -89,11 +90,9 @@ final class AdminHandler: RequestHandler {
       let explanation = server.repository(on: worker)
         .explain(query.request, authority: server.authorityOfPaths)
       if query.format ?? AdminHandler.format(accepted: head.fields) == .text {
-        exchange.finish(
-          contentType: "text/plain; charset=utf-8", body: Array(explanation.text.utf8))
+        exchange.finish(contentType: "text/plain; charset=utf-8") { explanation.text }
       } else {
-        let text = explanation.json.formatted + "\n"
-        exchange.finish(contentType: "application/json", body: Array(text.utf8))
+        exchange.finish(contentType: "application/json") { explanation.json.formatted + "\n" }
       }
     } catch {
       exchange.finish(Problem(status: 400, detail: error.message))
@@ -158,6 +157,15 @@ final class AdminExchange: ConnectionExchange, @unchecked Sendable {
       return
     }
     finish(contentType: "application/json", body: Array(body) + [0x0A])
+  }
+
+  /// Has the text made elsewhere: with thousands of routes it takes longer than a loop may stand
+  /// still.
+  func finish(contentType: String, text: @escaping @Sendable () -> String) {
+    DispatchQueue.global().async { [self] in
+      let body = Array(text().utf8)
+      worker.loop.post { [self] in finish(contentType: contentType, body: body) }
+    }
   }
 
   func finish(contentType: String, body: [UInt8]) {

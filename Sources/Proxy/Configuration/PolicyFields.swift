@@ -207,7 +207,7 @@ struct PolicyDraft: Sendable {
       "forwardHeaders", \.forwardHeaders, .headerNames, defaultText: "[]",
       example: "[\"X-Original-Host\"]",
       "Request fields that reach the origin although Larder drops their kind "
-        + "(`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, method overrides).",
+        + "(`X-Forwarded-*`, `X-Original-*`, `X-Rewrite-*`, method overrides, and names with `_` where the answer may be stored).",
       render: { value, _ in value.map(OrderedJSON.texts) },
       read: { decoder, node, path in decoder.requestFieldNames(node, path) }),
   ]

@@ -191,7 +191,15 @@ extension ConfigurationChecks {
   /// Every entry of `warm` must be a request of the route that names it.
   mutating func checkWarming(_ configuration: Configuration, _ ofDefaults: PolicyDraft) {
     for (index, route) in draft.routes.enumerated() {
-      for entry in route.policy.warm ?? [] { check(entry, of: index, configuration) }
+      for entry in route.policy.warm ?? [] {
+        check(entry, of: index, configuration)
+        let made = configuration.routes.first { $0.name == route.name }
+        if made?.options.perUser != nil {
+          report(
+            .error, at: entry.place, entry.path,
+            "means nothing: this route's copies are each user's own, and nobody asks here")
+        }
+      }
     }
     for entry in ofDefaults.warm ?? [] { check(entry, of: nil, configuration) }
   }

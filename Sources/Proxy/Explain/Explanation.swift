@@ -121,7 +121,7 @@ extension Explanation {
       let head = try asked.head(authority: authority)
       var placement = RequestPlacement()
       let outlook = RequestOutlook(
-        head, in: policies, with: &placement, digest: digest ?? { _ in [] })
+        head, in: policies, with: &placement, isTraced: true, digest: digest ?? { _ in [] })
       return Explanation(asked, outlook, in: policies, digest: digest)
     } catch {
       return Explanation(asked, refusedBy: error, digest: digest)

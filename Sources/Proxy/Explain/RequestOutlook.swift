@@ -11,7 +11,7 @@ struct RequestOutlook {
   let path: [UInt8]
   /// The answer of our own that the request gets, before any route or for want of one.
   let refusal: Problem?
-  /// The routes of the file that were tried and do not take it.
+  /// The routes of the file that were tried and do not take it, where they were asked for.
   let passed: [RouteTable.PassedRoute]
   /// nil: it is refused.
   let routed: Routed?
@@ -37,10 +37,11 @@ struct RequestOutlook {
     var isUsersOwn: Bool { wholeKey != nil && route.options.perUser != nil }
   }
 
-  /// `digest` is the keyed hash that takes the place of credentials.
+  /// `digest` is the keyed hash that takes the place of credentials. `isTraced`: whether to say why
+  /// routes were passed, which costs a look at each.
   init(
     _ head: RequestHead, in policies: PolicySet, with placement: inout RequestPlacement,
-    digest: (Span<UInt8>) -> [UInt8]
+    isTraced: Bool = false, digest: (Span<UInt8>) -> [UInt8]
   ) {
     self.head = head
     if let refusal = placement.refusal(head) {
@@ -50,7 +51,7 @@ struct RequestOutlook {
       return
     }
     path = placement.path
-    passed = placement.trace(head, in: policies)
+    passed = isTraced ? placement.trace(head, in: policies) : []
     guard let asWritten = placement.routeAsWritten(head, in: policies),
       let route = placement.route(head, in: policies)
     else {
@@ -69,7 +70,7 @@ struct RequestOutlook {
     }
     routed = Routed(
       asWritten: asWritten, route: route,
-      index: passed.count < policies.routes.count ? passed.count : nil,
+      index: placement.routeIndex(head, in: policies),
       choice: ClientStrategy.read(head.fields, allowed: asWritten.options.clientStrategies),
       wholeKey: hasCopies && unkeyed == nil ? placement.wholeKey : nil, unkeyed: unkeyed,
       machine: machine,

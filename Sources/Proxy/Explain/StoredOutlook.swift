@@ -39,7 +39,8 @@ extension Repository {
   func explain(_ asked: ExplainedRequest, authority: String) -> Explanation {
     do throws(RequestRefusal) {
       let head = try asked.head(authority: authority)
-      let outlook = RequestOutlook(head, in: policies, with: &placement, digest: services.digest)
+      let outlook = RequestOutlook(
+        head, in: policies, with: &placement, isTraced: true, digest: services.digest)
       var explanation = Explanation(asked, outlook, in: policies, digest: services.digest)
       explanation.stored = outlook.routed.map { stored($0, head) }
       return explanation
@@ -53,7 +54,7 @@ extension Repository {
     var machine = routed.machine
     guard let wholeKey = routed.wholeKey else {
       let action = machine.requestArrived(copy: nil)
-      return StoredOutlook(copies: [], action, machine, routed, nil)
+      return StoredOutlook(copies: [], action, machine, routed, head, nil)
     }
     let key = storeKey()
     reader.begin()
@@ -76,7 +77,7 @@ extension Repository {
     }
     let action = machine.requestArrived(copy: state)
     let found = selected.flatMap { record in state.map { (record: record, state: $0) } }
-    return StoredOutlook(copies: copies.map(\.copy), action, machine, routed, found)
+    return StoredOutlook(copies: copies.map(\.copy), action, machine, routed, head, found)
   }
 }
 
@@ -115,7 +116,8 @@ extension StoredOutlook {
   /// The decision in the words of `Cache-Status`. Within the turn that `found` was read in.
   fileprivate init(
     copies: [Copy], _ action: StrategyMachine.Action, _ machine: StrategyMachine,
-    _ routed: RequestOutlook.Routed, _ found: (record: RecordView, state: CopyState)?
+    _ routed: RequestOutlook.Routed, _ head: RequestHead,
+    _ found: (record: RecordView, state: CopyState)?
   ) {
     self.copies = copies
     then = []
@@ -125,7 +127,8 @@ extension StoredOutlook {
       now = found.map { Self.hit($0, use, routed.route) } ?? "larder"
       if case .serveThenRefresh = action { then.append("a refresh in the background replaces it") }
     case .fetch(let fetch):
-      now = "larder; fwd=\(fetch.reason.rawValue)\(detail)"
+      let own = routed.route.notStored(fetch, for: head).map { "; detail=\($0.rawValue)" }
+      now = "larder; fwd=\(fetch.reason.rawValue)\(own ?? detail)"
       then = Self.sentences(fetch, machine)
     case .pass(let reason):
       let own = routed.unkeyed.map { "; detail=\($0.rawValue)" } ?? detail

@@ -324,6 +324,9 @@ extension Fill: OriginResponseReceiver {
     shared.withLock { $0.isInvalidated = true }
   }
 
+  /// How a fill ends that nobody wants any more.
+  static let deserted = OriginError.broken("all clients left")
+
   /// Nobody reads any more: what is not being stored is given up.
   func giveUpIfDeserted() {
     let isDeserted = shared.withLock { shared in
@@ -333,7 +336,7 @@ extension Fill: OriginResponseReceiver {
     }
     guard isDeserted, !isEnded else { return }
     transfer?.cancel()
-    end(.failed(.broken("all clients left")))
+    end(.failed(Fill.deserted))
   }
 
   // MARK: 304

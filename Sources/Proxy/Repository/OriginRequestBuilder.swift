@@ -20,7 +20,10 @@ enum OriginRequestBuilder {
       case .ifNoneMatch, .ifModifiedSince, .ifRange, .range:
         return forStore
       case nil:
-        return rewritesRequest(name) && !isAllowed(name, route)
+        // To origins behind CGI or WSGI `X_A` is `X-A`: what selects a shared answer, and what
+        // Larder drops, must not come in by another spelling.
+        let isDropped = rewritesRequest(name) || forStore && name.contains(UInt8(ascii: "_"))
+        return isDropped && !isAllowed(name, route)
       default:
         return false
       }

@@ -299,7 +299,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// A fill on this loop has its head: what follows from the answer itself happens here.
   func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
-    if let reason = head.notStored, fill.plan.notStored == nil {
+    guard let reason = head.notStored else { return }
+    if let known = fill.plan.notStored {
+      // A route that stores nothing is no reason to count.
+      if known != .strategy, known != .method { countNotStored(known) }
+    } else {
       countNotStored(reason)
       if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill, because: reason) }
     }
@@ -314,7 +318,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
 
   func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
-    if case .failed(let error) = ending, fill.plan.tableKey != nil {
+    if case .failed(let error) = ending, error != Fill.deserted, fill.plan.tableKey != nil {
       services.log.warning("\(fill.plan.route.name): \(error.reason)")
     }
   }

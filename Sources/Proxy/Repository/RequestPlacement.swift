@@ -64,6 +64,15 @@ struct RequestPlacement {
     return policies.route(method: method.span, host: authority.span, path: path.span)
   }
 
+  /// Where in the file's order the route stands that takes the request; nil: none of the file does.
+  func routeIndex(_ head: borrowing RequestHead, in policies: PolicySet) -> Int? {
+    let method = head.methodToken
+    let authority = head.authority
+    let path = path
+    return policies.routeTable.match(
+      method: method.span, host: authority.span, path: path.span)
+  }
+
   /// The routes of the file that were tried before the one that takes the request, and why each
   /// did not; all of them, where none does. Slow: for a person who asks.
   func trace(
@@ -94,6 +103,11 @@ struct RequestPlacement {
     makeTargetKey(route, authority: authority, query: query)
     guard route.hasKeyExtras else { return true }
     let recipe = route.options.key
+    if !route.wholeQueryCounts {
+      // A reload that changes what counts must not read what was keyed by other rules.
+      wholeKey.append(CacheKey.filterMark)
+      wholeKey.append(contentsOf: route.queryRules)
+    }
     if !recipe.headers.isEmpty || !recipe.cookies.isEmpty {
       wholeKey.append(UInt8(ascii: "h"))
       wholeKey.append(UInt8(truncatingIfNeeded: recipe.headers.count + recipe.cookies.count))

@@ -20,6 +20,8 @@ final class RouteContext: Sendable {
   let basePath: [UInt8]
   /// What of a query counts.
   let queryFilter: QueryFilter
+  /// What stands in keys for the rules by which queries are filtered.
+  let queryRules: [UInt8]
   /// The query counts byte for byte.
   let wholeQueryCounts: Bool
   /// Whether more than the target makes the key.
@@ -58,9 +60,11 @@ final class RouteContext: Sendable {
     hostToOrigin = upstream.hostHeader == .client ? nil : upstreamAuthority
     basePath = Array(upstream.basePath.utf8)
     queryFilter = QueryFilter(options.key)
+    queryRules = options.key.queryRules
     wholeQueryCounts = queryFilter.isPlain
     hasKeyExtras =
-      options.perUser != nil || !options.key.headers.isEmpty || !options.key.cookies.isEmpty
+      !queryFilter.isPlain || options.perUser != nil || !options.key.headers.isEmpty
+      || !options.key.cookies.isEmpty
     keyedIdentity =
       switch options.perUser {
       case nil: .none

@@ -2,7 +2,7 @@ internal import Backends
 internal import CachePolicy
 
 /// Fetches what routes list in `warm` at the start and keeps it warm: each is fetched anew shortly
-/// before its freshness ends.
+/// before its freshness ends, and soon where its copy goes before that (a purge, an eviction).
 ///
 /// Looked at with the tick of one loop. Fetches that bring nothing that stays fresh are tried again
 /// later and later: an origin that is down, or that forbids storing, is not asked all the time.
@@ -13,6 +13,8 @@ final class Warmer {
   }
   static let retryMillisecondsMin: Int64 = 1_000
   static let retryMillisecondsMax: Int64 = 300_000
+  /// How long a copy is taken to be there without a look at the store.
+  static let lookMillisecondsMax: Int64 = 5_000
   /// How many are looked at in one tick, so that a long list does not come down on an origin at
   /// once.
   static let checksPerTick = 8
@@ -33,21 +35,21 @@ final class Warmer {
   private var clock: Clock { repository.services.clock }
   private var log: Log { repository.services.log }
 
-  /// Takes the lists of a configuration; what was in the last one too keeps its place in time.
+  /// Takes the lists of a configuration. What was in the last one too is looked at anew, since it may
+  /// be keyed otherwise now; what fails keeps its place in time.
   func use(_ configuration: Configuration, listeningOn authority: String) {
     let before = items
     items = []
     next = 0
     for route in configuration.routes {
       for text in route.options.warm {
-        if let known = before.first(where: { $0.text == text }) {
-          items.append(known)
-          continue
-        }
         do throws(RequestRefusal) {
           let head = try SyntheticRequest.head(
             method: "GET", target: text, authority: configuration.publicAuthority ?? authority)
-          items.append(Item(text: text, head: head))
+          var item = Item(text: text, head: head)
+          let known = before.first { $0.text == text && $0.head.authority == head.authority }
+          if let known, known.failures > 0 { item = known }
+          items.append(item)
         } catch {
           log.warning("\(route.name): warm \"\(text)\" is no request: \(error.reason)")
         }
@@ -70,7 +72,7 @@ final class Warmer {
   private func check(_ item: inout Item, _ now: Int64) {
     if let wait = repository.warm(item.head) {
       item.failures = 0
-      item.nextCheckMilliseconds = now + wait
+      item.nextCheckMilliseconds = now + min(wait, Warmer.lookMillisecondsMax)
       return
     }
     item.failures += 1
