@@ -231,8 +231,9 @@ import Testing
       Row(
         "request: 'GET /user', headers: {Authorization: 'Bearer a'}, expect: {perUser: true}"),
       Row(
-        "request: 'GET /user', expect: {perUser: true}",
-        "GET /user: perUser: expected true, got false"),
+        "request: 'GET /user', expect: {perUser: false}",
+        "GET /user: perUser: expected false, got true"),
+      Row("request: 'GET /user', expect: {perUser: true, stores: false}"),
       Row("request: 'GET /fixed', expect: {perUser: false}"),
       Row("request: 'GET /fixed', expect: {tags: ['b', 'a']}"),
       Row("request: 'GET /tagged/7', expect: {tags: ['t:7']}"),

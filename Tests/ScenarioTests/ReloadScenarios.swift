@@ -172,6 +172,10 @@ struct ReloadScenarios {
       ("POST", "/reload", ["Origin: http://127.0.0.1:8081"], 200),
       ("POST", "/reload", ["Sec-Fetch-Site: cross-site"], 403),
       ("POST", "/reload", [], 200),
+      ("POST", "/reload", ["Host: evil.example"], 403),
+      ("GET", "/config", ["Host: evil.example:8081"], 403),
+      ("GET", "/config", ["Host: localhost:8081"], 200),
+      ("GET", "/stats", ["Host: any.example"], 200),
       ("GET", "/reload", [], 405),
       ("POST", "/stats", [], 405),
     ] as [(String, String, [String], Int)])

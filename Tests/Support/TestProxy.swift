@@ -90,7 +90,8 @@ public final class TestProxy {
   {
     let connection = try ClientConnection(port: server!.adminAddresses[0].port)
     defer { connection.close() }
-    connection.send(method, path, fields)
+    let hasHost = fields.contains { $0.lowercased().hasPrefix("host:") }
+    connection.send(method, path, hasHost ? fields : ["Host: 127.0.0.1"] + fields)
     return try connection.readAnswer()
   }
 

@@ -6,12 +6,15 @@ internal import CachePolicy
 /// A browser on the operator's machine reaches the admin listener, and sends a form or a plain POST
 /// there for any page that asks it to, without asking back. So what changes something is refused
 /// with a form's content types (which are all that a page may send unasked) and with an `Origin`
-/// that is not an address of this machine: a name could be the page's own, made to lead here.
+/// that is not an address of this machine: a name could be the page's own, made to lead here (DNS
+/// rebinding). For the same reason a listener of this machine alone that has no token answers by
+/// address only.
 enum AdminGuard {
   enum Refusal: Equatable {
     case token
     case origin(String)
     case contentType(String)
+    case host(String)
 
     var problem: Problem {
       switch self {
@@ -21,6 +24,11 @@ enum AdminGuard {
           fields: [("WWW-Authenticate", "Bearer")])
       case .origin(let text):
         Problem(status: 403, detail: "calls from web pages are refused; this one is from \(text)")
+      case .host(let text):
+        Problem(
+          status: 403,
+          detail: "\(text) is no address of this machine; a name may be a web page's own: ask by "
+            + "127.0.0.1 or localhost, or give the listener a token")
       case .contentType(let text):
         Problem(
           status: 415,
@@ -29,9 +37,16 @@ enum AdminGuard {
     }
   }
 
-  /// nil: it may.
-  static func refusal(of head: RequestHead, token: String?) -> Refusal? {
-    if let token, !holds(token, head) { return .token }
+  /// nil: it may. `isPrivate`: it tells of more than counts, or changes something.
+  static func refusal(
+    of head: RequestHead, isPrivate: Bool, _ admin: Configuration.Admin
+  ) -> Refusal? {
+    if let token = admin.token {
+      if !holds(token, head) { return .token }
+    } else if isPrivate, admin.listen.allSatisfy({ AddressParsing.isLoopback($0.host) }) {
+      let authority = String(decoding: head.authority, as: UTF8.self)
+      if !authority.isEmpty, !isOwn("http://\(authority)") { return .host(authority) }
+    }
     if head.method.isSafe { return nil }
     for line in head.fields.lines {
       let name = String(decoding: head.fields.bytes[line.name], as: UTF8.self).lowercased()

@@ -24,12 +24,14 @@ final class AdminHandler: RequestHandler {
     let method: Method
     /// Answers without the token: whoever watches the process must not need it.
     var isOpen = false
+    /// Tells of counts alone.
+    var isCount = false
     let answer: @Sendable (AdminHandler, AdminExchange) -> Void
   }
 
   private static let resources = [
     Resource(path: "/healthz", method: .get, isOpen: true) { $0.answerHealth($1) },
-    Resource(path: "/stats", method: .get) { $0.answerStats($1) },
+    Resource(path: "/stats", method: .get, isCount: true) { $0.answerStats($1) },
     Resource(path: "/config", method: .get) { $0.answerConfig($1) },
     Resource(path: "/explain", method: .get) { $0.answerExplain($1) },
     Resource(path: "/reload", method: .post) { $0.answerReload($1) },
@@ -53,8 +55,10 @@ final class AdminHandler: RequestHandler {
         Problem(status: 405, detail: "\(path) takes \(allowed)", fields: [("Allow", allowed)]))
       return
     }
-    let token = server.configuration.admin.token
-    if !resource.isOpen, let refusal = AdminGuard.refusal(of: head, token: token) {
+    if !resource.isOpen,
+      let refusal = AdminGuard.refusal(
+        of: head, isPrivate: !resource.isCount, server.configuration.admin)
+    {
       connection.respond(refusal.problem)
       return
     }

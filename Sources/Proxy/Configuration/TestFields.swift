@@ -68,7 +68,7 @@ enum TestFields {
         "upstreamUrl", \.upstreamURL, example: "\"https://api.example.com/v2/articles/7\"",
         "What the origin is asked for."),
       optionalBoolean(
-        "perUser", \.perUser, example: "true", "Whether the copy would be this user's own."),
+        "perUser", \.perUser, example: "true", "Whether copies are each user's own."),
       .custom(
         "tags", \.tags, .list(of: "tags"), example: "[\"article:7\"]", "The copy's tags.",
         render: { value, _ in value.map(OrderedJSON.texts) },

@@ -34,7 +34,8 @@ struct RequestOutlook {
     /// The route's own; nil: one of them cannot be made.
     let tags: [[UInt8]]?
 
-    var isUsersOwn: Bool { wholeKey != nil && route.options.perUser != nil }
+    /// Copies are each user's own; a request without an identity has none.
+    var isUsersOwn: Bool { route.options.perUser != nil }
   }
 
   /// `digest` is the keyed hash that takes the place of credentials. `isTraced`: whether to say why

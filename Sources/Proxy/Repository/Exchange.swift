@@ -126,6 +126,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       self.fill = running
       fillProgressed()
     case .start:
+      isCollapsed = false
       self.fill = fill
       // Between the look-up and now another loop's fill may have landed and left the table.
       if let landed = landedCopy() {
