@@ -62,6 +62,8 @@ public struct ProxyStatistics: Decodable, Sendable {
     public let evicted: Int
     public let expired: Int
     public let damaged: Int
+    public let variantsDropped: Int
+    public let purged: Int
     public let state: String
     public let notStored: [String: Int]
   }

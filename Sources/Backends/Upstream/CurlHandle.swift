@@ -12,12 +12,17 @@ final class CurlHandle {
   unowned(unsafe) var transfer: CurlTransfer?
   private var isPlainGet = true
   private var targetBuffer: [CChar] = []
+  /// What goes before the path in the request line: a proxy is told the whole URL (RFC 9112 §3.2.2),
+  /// where it does not carry the connection on as it is.
+  private let targetPrefix: [UInt8]
 
   /// nil when libcurl is out of memory.
   init?(endpoint: OriginEndpoint, client: CurlClient) {
     guard let made = curl_easy_init() else { return nil }
     easy = made
     self.endpoint = endpoint
+    let forwards = endpoint.proxy?.hasPrefix("http") == true && endpoint.url.hasPrefix("http:")
+    targetPrefix = forwards ? Array(endpoint.url.utf8) : []
     configure(endpoint, client)
   }
 
@@ -73,7 +78,8 @@ final class CurlHandle {
   /// Sets what this request needs: target, fields, method and body.
   func prepare(_ request: OriginRequest) {
     targetBuffer.removeAll(keepingCapacity: true)
-    targetBuffer.reserveCapacity(request.target.count + 1)
+    targetBuffer.reserveCapacity(targetPrefix.count + request.target.count + 1)
+    for byte in targetPrefix { targetBuffer.append(CChar(bitPattern: byte)) }
     for byte in request.target { targetBuffer.append(CChar(bitPattern: byte)) }
     targetBuffer.append(0)
     targetBuffer.withUnsafeBufferPointer {
