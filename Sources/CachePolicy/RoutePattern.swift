@@ -110,6 +110,8 @@ public enum RoutePatternError: Error, Sendable, Equatable {
     case .hostWithoutPath(let text):
       "\"//\" opens a host, and a path must follow it, as in \"\(text)/**\""
     case .badHost(let text): "\"\(text)\" is no host: a name, \"*.\" and a name, or an address"
+    case .badMethod(let text) where text.contains(","):
+      "methods are parted by \"|\", as in \"\(text.split(separator: ",").joined(separator: "|"))\""
     case .badMethod(let text): "\"\(text)\" is no method"
     case .lowercaseMethod(let text):
       "methods are upper case, did you mean \"\(text.uppercased())\"?"

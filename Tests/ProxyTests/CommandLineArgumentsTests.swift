@@ -67,7 +67,9 @@ import Testing
       ("serve --config=", "--config needs a value", .serve),
       ("serve --config a --config b", "--config is given twice", .serve),
       ("serve --sample-origin=yes", "--sample-origin takes no value", .serve),
-      ("serve a.json", "unexpected argument \"a.json\"", .serve),
+      (
+        "serve a.json", "unexpected argument \"a.json\"; a file is named by --config", .serve
+      ),
       ("serve -v", "unknown flag \"-v\"", .serve),
       ("check a b", "unexpected argument \"b\"", .check),
       ("check --verbos", "unknown flag \"--verbos\", did you mean \"--verbose\"?", .check),

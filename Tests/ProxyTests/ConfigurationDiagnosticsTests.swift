@@ -179,13 +179,16 @@ import Testing
       "p.json:4:1: lops: unknown key, did you mean \"loops\"?"),
     Row(
       "control in a key is printed escaped", "\"a\\u001bb\": 1",
-      "p.json:2:1: a\\u{1b}b: unknown key"),
+      "p.json:2:1: a\\u{1b}b: unknown key; one of $schema, version, listen, loops, publicUrl, "
+        + "admin, store, upstreams, limits, defaults, routes, tests"),
   ]
 
   static let topRows: [Row] = [
     Row("nothing wrong", "\"loops\": 2"),
     Row(
-      "unknown key without a near one", "\"webscale\": true", "p.json:2:1: webscale: unknown key"),
+      "unknown key without a near one", "\"webscale\": true",
+      "p.json:2:1: webscale: unknown key; one of $schema, version, listen, loops, publicUrl, "
+        + "admin, store, upstreams, limits, defaults, routes, tests"),
     Row(
       whole: "other version", "{\"version\":2,\"upstreams\":{\"a\":{\"url\":\"http://a\"}}}",
       ["p.json:1:12: version: 2: only 1 is known"]),

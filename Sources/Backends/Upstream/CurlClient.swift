@@ -230,7 +230,7 @@ public final class CurlClient: RemoteDataSource {
       var context: UnsafeMutableRawPointer?
       larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
       guard let transfer = CurlHandle.of(context).transfer else { continue }
-      if !transfer.metDeadConnection { countConnections(easy) }
+      if !transfer.metDeadConnection { countConnections(easy, isAnswered: transfer.headIsComplete) }
       if transfer.isMultiplexed { noteMultiplexed(easy) }
       depth += 1
       release(transfer)
@@ -239,11 +239,12 @@ public final class CurlClient: RemoteDataSource {
     }
   }
 
-  private func countConnections(_ easy: UnsafeMutableRawPointer) {
+  private func countConnections(_ easy: UnsafeMutableRawPointer, isAnswered: Bool) {
     var opened = 0
     larder_curl_get_long(easy, CURLINFO_NUM_CONNECTS, &opened)
     counters.connectionsOpened += UInt64(opened)
-    if opened == 0 { counters.connectionsReused += 1 }
+    // None was opened, and one was there: an answer came by it.
+    if opened == 0, isAnswered { counters.connectionsReused += 1 }
   }
 
   private func noteMultiplexed(_ easy: UnsafeMutableRawPointer) {

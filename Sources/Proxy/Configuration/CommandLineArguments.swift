@@ -226,7 +226,9 @@ public enum CommandLineArguments {
     func unexpected(_ word: Word, _ topic: HelpTopic) -> UsageError {
       switch word {
       case .argument(let text):
-        UsageError(message: "unexpected argument \"\(text)\"", topic: topic)
+        UsageError(
+          message: "unexpected argument \"\(text)\""
+            + (topic == .serve ? "; a file is named by --config" : ""), topic: topic)
       case .flag(let name, _): UsageError(message: "unexpected flag \"\(name)\"", topic: topic)
       case .help: UsageError(message: "unexpected flag \"--help\"", topic: topic)
       }

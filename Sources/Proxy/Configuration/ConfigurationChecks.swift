@@ -53,7 +53,10 @@ struct ConfigurationChecks {
       isFromFile: true, sources: decoder.expanded.mapValues(\.source), defaults: draft.defaults,
       routes: draft.routes.map(\.policy))
     // An index of the table means a route of the draft only where none was left out.
-    if routes.count == draft.routes.count { checkWarming(configuration, ofDefaults) }
+    if routes.count == draft.routes.count {
+      checkWarming(configuration, ofDefaults)
+      checkInvalidated(configuration)
+    }
     return configuration
   }
 

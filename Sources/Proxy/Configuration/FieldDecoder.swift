@@ -46,7 +46,7 @@ struct FieldDecoder {
         let known = section.fields.map(\.description.name)
         report(
           at: member.keyPlace, memberPath,
-          "unknown key\(Suggestion.sentence(for: member.key, among: known))")
+          "unknown key\(Suggestion.sentence(for: member.key, among: known, orList: true))")
         continue
       }
       field.assign(member.value, memberPath, &target, &self)

@@ -102,7 +102,8 @@ enum FieldTable {
     ])
 
   static let admin = Section<Configuration.Admin>(
-    title: "admin", path: "admin", summary: "The listener for stats and purges.",
+    title: "admin", path: "admin",
+    summary: "The listener for stats, explain, the configuration and reloads.",
     fields: [
       .custom(
         "listen", \.listen, .addresses, example: "\"127.0.0.1:8081\"",

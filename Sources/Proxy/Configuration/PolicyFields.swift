@@ -140,7 +140,7 @@ struct PolicyDraft: Sendable {
     ).needing(.copies(elseError: false)),
     Field.boolean(
       "notify", \.notify, isInitially: false, example: "true",
-      "Whether changes of this route's bodies appear on the event feed."
+      "Marks routes whose changes an event feed will carry; this version has no feed."
     ).needing(.copies(elseError: true)),
     Field.custom(
       "warm", \.warm, .list(of: "paths or URLs"), defaultText: "[]",

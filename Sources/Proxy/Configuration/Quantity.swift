@@ -54,7 +54,11 @@ enum Quantity {
       throw ValueError(message: "\"\(text)\": \(sizeUnitsMessage)")
     }
     guard let found = sizeUnits.first(where: { $0.name == unit }) else {
-      let suggestion = Suggestion.sentence(for: String(unit), among: sizeUnits.map(\.name))
+      // `1G` is a gigabyte to whoever writes it, not a byte.
+      let whole = sizeUnits.map(\.name).filter { $0.count > 1 }
+      let suggestion =
+        whole.first { $0.lowercased() == "\(unit)b".lowercased() }
+        .map { ", did you mean \"\($0)\"?" } ?? Suggestion.sentence(for: String(unit), among: whole)
       throw ValueError(
         message: "\"\(text)\": no unit \"\(unit)\"\(suggestion); \(sizeUnitsMessage)")
     }

@@ -20,11 +20,13 @@ extension ConfigurationChecks {
       isSoundlyRead(path, "clientStrategies", own.clientStrategies != nil)
     {
       checkMeaning(path, effective)
+      checkLifetimes(path, effective)
       checkSharing(path, own, effective)
     }
     checkKey(path, own, effective)
     checkEntrySize(path, own)
     if let pattern = route.pattern {
+      checkMatch(route, effective, pattern)
       checkNames(route, effective, pattern)
       checkInvalidation(path, own, pattern)
       checkPrefix(path, effective, pattern)
@@ -68,6 +70,37 @@ extension ConfigurationChecks {
           "has no effect: only network-first has a deadline, this route is "
             + shown("\(path).strategy", strategies[0].name))
       }
+    }
+  }
+
+  /// A `keep` that ends a copy while it is fresh.
+  private mutating func checkLifetimes(_ path: String, _ effective: PolicyDraft) {
+    guard given("\(path).keep"), let keep = effective.keepMilliseconds,
+      case .fixed(let fresh)? = effective.timeToLive, keep < fresh
+    else { return }
+    warn(
+      "\(path).keep",
+      "shorter than ttl: copies go before their freshness ends, and no window begins")
+  }
+
+  /// What is written in another tool's way, and routes that have nothing to store.
+  private mutating func checkMatch(
+    _ route: RouteDraft, _ effective: PolicyDraft, _ pattern: RoutePattern
+  ) {
+    let path = "\(route.path).match"
+    for segment in pattern.target.split(separator: "/") {
+      let isColon = segment.hasPrefix(":") && segment.count > 1
+      guard isColon || segment.hasPrefix("<") && segment.hasSuffix(">") else { continue }
+      let name = segment.filter { !":<>".contains($0) }
+      warn(path, "\"\(segment)\" is taken as it is written; did you mean \"{\(name)}\"?")
+    }
+    if !pattern.methods.isEmpty, !pattern.methods.contains("GET"),
+      effective.strategies.allSatisfy(\.writesStore)
+    {
+      warn(
+        path,
+        "nothing is stored: only answers to GET are, and the match takes "
+          + pattern.methods.joined(separator: ", "))
     }
   }
 

@@ -23,9 +23,12 @@ enum Suggestion {
     return best?.word
   }
 
-  /// `, did you mean "ttl"?`, or nothing.
-  static func sentence(for word: String, among known: [String]) -> String {
-    nearest(to: word, among: known).map { ", did you mean \"\($0)\"?" } ?? ""
+  /// `, did you mean "ttl"?`, or nothing; with `orList`: or all of the known words.
+  static func sentence(
+    for word: String, among known: [String], orList: Bool = false
+  ) -> String {
+    if let near = nearest(to: word, among: known) { return ", did you mean \"\(near)\"?" }
+    return orList ? "; one of \(known.joined(separator: ", "))" : ""
   }
 
   /// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).

@@ -318,9 +318,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
 
   func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
-    if case .failed(let error) = ending, error != Fill.deserted, fill.plan.tableKey != nil {
-      services.log.warning("\(fill.plan.route.name): \(error.reason)")
-    }
+    guard case .failed(let error) = ending, error != Fill.deserted else { return }
+    // A client that breaks off is no failure of the origin's.
+    if case .requestBodyFailed = error { return }
+    services.failures.note(
+      error, of: fill.plan.route, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
   /// Brings a confirmed copy up to date; false: it is no longer there.

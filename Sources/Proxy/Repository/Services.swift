@@ -10,12 +10,14 @@ final class Services: Sendable {
   let counterSlots = CounterSlots()
   let clock: Clock
   let log: Log
+  let failures: FailureLog
 
   init(store: LMDBStore, chunkBytes: Int, limits: Limits, clock: Clock, log: Log) {
     self.store = store
     self.chunkBytes = chunkBytes
     self.clock = clock
     self.log = log
+    failures = FailureLog(log)
     fillTable = FillTable(limits: limits)
   }
 

@@ -35,10 +35,9 @@ final class Warmer {
   private var clock: Clock { repository.services.clock }
   private var log: Log { repository.services.log }
 
-  /// Takes the lists of a configuration. What was in the last one too is looked at anew, since it may
-  /// be keyed otherwise now; what fails keeps its place in time.
+  /// Takes the lists of a configuration. Everything is looked at anew, since it may be keyed or asked
+  /// otherwise now.
   func use(_ configuration: Configuration, listeningOn authority: String) {
-    let before = items
     items = []
     next = 0
     for route in configuration.routes {
@@ -46,10 +45,7 @@ final class Warmer {
         do throws(RequestRefusal) {
           let head = try SyntheticRequest.head(
             method: "GET", target: text, authority: configuration.publicAuthority ?? authority)
-          var item = Item(text: text, head: head)
-          let known = before.first { $0.text == text && $0.head.authority == head.authority }
-          if let known, known.failures > 0 { item = known }
-          items.append(item)
+          items.append(Item(text: text, head: head))
         } catch {
           log.warning("\(route.name): warm \"\(text)\" is no request: \(error.reason)")
         }
@@ -80,7 +76,8 @@ final class Warmer {
     item.nextCheckMilliseconds =
       now + min(Warmer.retryMillisecondsMin << Int64(doublings), Warmer.retryMillisecondsMax)
     if item.failures == 4 {
-      log.warning("\(item.text) is not kept warm: no answer that may be stored and stays fresh")
+      log.warning(
+        "\(item.text) is not kept warm: no answer, or none that may be stored and stays fresh")
     }
   }
 }

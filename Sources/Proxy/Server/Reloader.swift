@@ -65,7 +65,7 @@ public final class Reloader: Sendable {
     var waiting: [@Sendable (Outcome) -> Void]?
     /// Somebody ordered the run who wants it even if the file reads as before.
     var isForced = false
-    /// What the file held when it was last looked at.
+    /// What the file held when it was last looked at; nil: it could not be read, which is said once.
     var lastBytes: [UInt8]?
   }
 
@@ -112,7 +112,7 @@ public final class Reloader: Sendable {
     let bytes = source.path.flatMap(ConfigurationLoader.bytes)
     let (waiting, isNeeded) = state.withLock { state in
       defer { (state.waiting, state.isForced, state.lastBytes) = (nil, false, bytes) }
-      return (state.waiting ?? [], state.isForced || bytes == nil || bytes != state.lastBytes)
+      return (state.waiting ?? [], state.isForced || bytes != state.lastBytes)
     }
     guard isNeeded else {
       for finished in waiting { finished(.unchanged) }
