@@ -53,8 +53,11 @@ final class AdminHandler: RequestHandler {
         Problem(status: 405, detail: "\(path) takes \(allowed)", fields: [("Allow", allowed)]))
       return
     }
-    let token = server.configuration.admin.token
-    if !resource.isOpen, let refusal = AdminGuard.refusal(of: head, token: token) {
+    let admin = server.configuration.admin
+    let isOpen = !admin.listen.allSatisfy { AddressParsing.isLoopback($0.host) }
+    if !resource.isOpen,
+      let refusal = AdminGuard.refusal(of: head, token: admin.token, isOpen: isOpen)
+    {
       connection.respond(refusal.problem)
       return
     }
