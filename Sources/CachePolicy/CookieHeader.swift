@@ -24,8 +24,8 @@ public enum CookieHeader {
 
   /// Whether some origin may see another cookie of this name than `values` gives: a quoted string
   /// that goes on behind a `;` (Python), a `,` before the name (RFC 2965), a name that is
-  /// percent-decoded or has a `.` for a `_` (PHP) or other letters (ASP.NET), or no `=`. Whoever
-  /// relies on the cookie then has to take the whole lines for it.
+  /// percent-decoded or has a `.` for a `_` (PHP) or other letters (ASP.NET), white space beside the
+  /// `=` (a `_` to PHP), or no `=`. Whoever relies on the cookie then has to take the whole lines.
   public static func isDoubtful(_ name: String, in fields: Fields) -> Bool {
     let wanted = Array(name.utf8)
     let stem = ParameterName.stem(name)
@@ -40,7 +40,9 @@ public enum CookieHeader {
           && (pair.lowerBound == line.value.lowerBound
             || all[pair.lowerBound - 1] == UInt8(ascii: ";"))
         let own = ParameterName(raw)
-        if !isPlain, own.isDoubtful || own.mayBe(stem: stem, raw) { return true }
+        if !isPlain || hasInnerSpace(all, pair), own.isDoubtful || own.mayBe(stem: stem, raw) {
+          return true
+        }
         if let equals, isOpenString(all, equals + 1..<pair.upperBound) { return true }
       }
     }
@@ -63,6 +65,13 @@ public enum CookieHeader {
   private static func firstEquals(_ all: Span<UInt8>, _ pair: Range<Int>) -> Int? {
     for index in pair where all[index] == UInt8(ascii: "=") { return index }
     return nil
+  }
+
+  /// Whether there is white space on either side of the first `=`.
+  private static func hasInnerSpace(_ all: Span<UInt8>, _ pair: Range<Int>) -> Bool {
+    guard let equals = firstEquals(all, pair) else { return false }
+    return equals > pair.lowerBound && ASCII.isSpace(all[equals - 1])
+      || equals + 1 < pair.upperBound && ASCII.isSpace(all[equals + 1])
   }
 
   /// Whether a value opens a quoted string and does not close it at its end.

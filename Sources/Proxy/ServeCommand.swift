@@ -102,7 +102,8 @@ public enum ServeCommand {
     }
     log.info(
       "\(received == SIGINT ? "SIGINT" : "SIGTERM"): draining, running exchanges finish first")
-    // A second signal ends the process at once.
+    // A second signal ends the process at once; an order to reload does not, and comes too late.
+    signal(SIGHUP, SIG_IGN)
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     signal(SIGTERM, SIG_DFL)
     signal(SIGINT, SIG_DFL)

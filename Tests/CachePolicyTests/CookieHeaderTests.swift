@@ -46,6 +46,9 @@ struct CookieHeaderTests {
       ("a member", ["a[b]=1"], true),
       ("behind a comma", ["b=1,a=2"], true),
       ("without an equals sign", ["a; b=2"], true),
+      ("white space before the equals sign", ["b=1; a =1"], true),
+      ("white space behind the equals sign", ["a= 1"], true),
+      ("white space in another cookie", ["b = 1; a=1"], false),
       ("a name that cannot be read", ["b%zz=1"], true),
     ] as [(String, [String], Bool)])
   func whatOriginsReadDifferentlyIsDoubtful(

@@ -75,6 +75,29 @@ struct NetworkFirstScenarios {
     }
   }
 
+  @Test func aCopyThatIsPurgedBeforeTheDeadlineLeavesTheRequestToTheNetwork() throws {
+    try scenario(NetworkFirstScenarios.route(#""deadline": "1s""#)) { origin, proxy in
+      let gate = Gate()
+      for path in ["/a", "/b"] {
+        origin.on(path) { request in
+          request.method == "GET" && request.number > 1
+            ? OriginAnswer.text("late").waiting(for: gate) : .text("early")
+        }
+        _ = try proxy.get(path)
+      }
+      let waiting = try proxy.connect()
+      defer { waiting.close() }
+      waiting.send("GET", "/a")
+      #expect(gate.waitUntilReached())
+      _ = try proxy.send("POST", "/a")
+      // Its deadline is later than the other's.
+      expect(try proxy.get("/b"), "early", .copy("bypass", nil))
+      gate.open()
+      let answer = try waiting.readAnswer()
+      #expect(answer.status == 200 && answer.text == "late")
+    }
+  }
+
   @Test func aBodyThatStallsBehindItsHeadersIsLateToo() throws {
     try scenario(NetworkFirstScenarios.route(#""deadline": "50ms""#)) { origin, proxy in
       let gate = Gate()

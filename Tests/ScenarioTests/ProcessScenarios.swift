@@ -1,3 +1,4 @@
+import Foundation
 import Support
 import Testing
 
@@ -50,6 +51,24 @@ struct ProcessScenarios {
     #expect(larder.waitForExit() == 0)
   }
 
+  @Test func aPipeInTheFilesPlaceHoldsUpNoReload() throws {
+    let origin = try ScriptedOrigin()
+    let folder = try TemporaryFolder()
+    let policies = ProcessScenarios.policies("cache-first")
+    let larder = try LarderProcess(policies: policies, origin: origin, folder: folder)
+    let admin = try ClientConnection(
+      port: larder.adminPort, authority: ClientConnection.adminAuthority)
+    let file = folder.path + "/policies.json"
+    #expect(unlink(file) == 0 && mkfifo(file, 0o600) == 0)
+    admin.send("POST", "/reload")
+    let refused = try admin.readAnswer()
+    #expect(refused.status == 422 && refused.text.contains("neither a file"))
+    try larder.rewrite(policies: policies, origin: origin, folder: folder)
+    admin.send("POST", "/reload")
+    let applied = try admin.readAnswer()
+    #expect(applied.status == 200)
+  }
+
   @Test func sigtermLetsARunningExchangeFinishAndClosesTheStore() throws {
     let origin = try ScriptedOrigin()
     let folder = try TemporaryFolder()
@@ -70,6 +89,8 @@ struct ProcessScenarios {
     // An idle connection is closed after the listener was.
     for connection in idle { #expect(try connection.isClosedByPeer()) }
     #expect(throws: SocketError.self) { _ = try larder.connect() }
+    // Too late, and nothing that may end it.
+    larder.hangUp()
     gate.open()
     let answer = try busy.finishAnswer()
     #expect(answer.text == "version 1" && !answer.isCut)

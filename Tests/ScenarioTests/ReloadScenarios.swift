@@ -170,6 +170,9 @@ struct ReloadScenarios {
       ("POST", "/reload", ["Origin: null"], 403),
       ("POST", "/reload", ["Origin: http://127.0.0.1.evil.example"], 403),
       ("POST", "/reload", ["Origin: http://127.0.0.1:8081"], 200),
+      ("POST", "/reload", ["Origin: http://[::1]:8081"], 200),
+      ("POST", "/reload", ["Origin: http://[::1].evil.example:80"], 403),
+      ("POST", "/reload", ["Content-Type: text/plain\t;x"], 415),
       ("POST", "/reload", ["Sec-Fetch-Site: cross-site"], 403),
       ("POST", "/reload", [], 200),
       ("POST", "/reload", ["Host: evil.example"], 403),
@@ -184,6 +187,21 @@ struct ReloadScenarios {
   ) throws {
     try scenario(Self.stored) { _, proxy in
       let answer = try proxy.administer(method, path, fields)
+      #expect(answer.status == status)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("127.0.0.1:8081", 200), ("localhost:8081", 200), ("admin.localhost", 200),
+      ("[::1]:8081", 200), ("evil.example:8081", 403), ("127.0.0.1.evil.example", 403),
+    ] as [(String, Int)])
+  func webPagesCannotReadByANameOfTheirOwn(_ host: String, _ status: Int) throws {
+    try scenario(Self.stored) { _, proxy in
+      let client = try ClientConnection(port: proxy.server!.adminAddresses[0].port)
+      defer { client.close() }
+      client.send(raw: "GET /config HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+      let answer = try client.readAnswer()
       #expect(answer.status == status)
     }
   }

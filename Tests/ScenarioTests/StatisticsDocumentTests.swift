@@ -12,7 +12,8 @@ private let routes = """
 struct StatisticsDocumentTests {
   private static func document(_ proxy: TestProxy) throws -> [String: Any] {
     try proxy.settle()
-    let admin = try ClientConnection(port: proxy.server!.adminAddresses[0].port)
+    let admin = try ClientConnection(
+      port: proxy.server!.adminAddresses[0].port, authority: ClientConnection.adminAuthority)
     let answer = try admin.get("/stats")
     #expect(answer.first("Content-Type") == "application/json")
     #expect(answer.first("Cache-Control") == "no-store")
@@ -178,7 +179,8 @@ struct StatisticsDocumentTests {
 
   @Test func unknownPathsGetTheListOfThoseThatExist() throws {
     try scenario(routes) { _, proxy in
-      let admin = try ClientConnection(port: proxy.server!.adminAddresses[0].port)
+      let admin = try ClientConnection(
+        port: proxy.server!.adminAddresses[0].port, authority: ClientConnection.adminAuthority)
       let answer = try admin.get("/nowhere")
       #expect(answer.status == 404)
       #expect(answer.text.contains("/stats"))
@@ -209,7 +211,8 @@ struct StatisticsDocumentTests {
     try scenario(
       routes, top: #""admin": { "listen": "127.0.0.1:1", "token": "right" },"#
     ) { _, proxy in
-      let admin = try ClientConnection(port: proxy.server!.adminAddresses[0].port)
+      let admin = try ClientConnection(
+        port: proxy.server!.adminAddresses[0].port, authority: ClientConnection.adminAuthority)
       for fields in [[], ["Authorization: Bearer wrong"], ["Authorization: right"]] {
         let answer = try admin.get("/stats", fields)
         #expect(answer.status == 401)

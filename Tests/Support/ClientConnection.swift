@@ -21,7 +21,11 @@ public final class ClientConnection {
   /// Keys hold the authority, so that it is the same whatever the proxy's port.
   public static let authority = "app.example"
 
+  /// What the admin listener is called as: without a token it answers to no other names.
+  public static let adminAuthority = "localhost"
+
   private let socket: StreamSocket
+  private let authority: String
   private var buffer: [UInt8] = []
   private var answer: Answer?
   private var body = Body.none
@@ -30,8 +34,11 @@ public final class ClientConnection {
   private var sentMethods: [String] = []
 
   /// `receiveBufferBytes`: small for a client that is to exert back-pressure.
-  public init(port: UInt16, receiveBufferBytes: Int32? = nil) throws {
+  public init(
+    port: UInt16, authority: String = ClientConnection.authority, receiveBufferBytes: Int32? = nil
+  ) throws {
     _ = ignoringBrokenPipes
+    self.authority = authority
     socket = try StreamSocket.connected(port: port, receiveBufferBytes: receiveBufferBytes)
   }
 
@@ -49,7 +56,7 @@ public final class ClientConnection {
   ) {
     var text = "\(method) \(path) HTTP/1.1\r\n"
     if !fields.contains(where: { $0.lowercased().hasPrefix("host:") }) {
-      text += "Host: \(ClientConnection.authority)\r\n"
+      text += "Host: \(authority)\r\n"
     }
     for field in fields { text += field + "\r\n" }
     if let body { text += "Content-Length: \(body.count)\r\n" }

@@ -69,7 +69,7 @@ public final class LarderProcess {
       .replacingOccurrences(of: "{ORIGIN}", with: "127.0.0.1:\(origin.port)")
       .replacingOccurrences(of: "{FOLDER}", with: folder.path)
     let file = folder.path + "/policies.json"
-    try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+    try Data(text.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
     return file
   }
 
@@ -127,7 +127,8 @@ public final class LarderProcess {
   public func connect() throws -> ClientConnection { try ClientConnection(port: port) }
 
   public func statistics() throws -> ProxyStatistics {
-    let connection = try ClientConnection(port: adminPort)
+    let connection = try ClientConnection(
+      port: adminPort, authority: ClientConnection.adminAuthority)
     defer { connection.close() }
     return try JSONDecoder().decode(
       ProxyStatistics.self, from: Data(try connection.get("/stats").body))

@@ -88,7 +88,8 @@ public final class TestProxy {
   /// One request to the admin listener.
   public func administer(_ method: String, _ path: String, _ fields: [String] = []) throws -> Answer
   {
-    let connection = try ClientConnection(port: server!.adminAddresses[0].port)
+    let connection = try ClientConnection(
+      port: server!.adminAddresses[0].port, authority: ClientConnection.adminAuthority)
     defer { connection.close() }
     let hasHost = fields.contains { $0.lowercased().hasPrefix("host:") }
     connection.send(method, path, hasHost ? fields : ["Host: 127.0.0.1"] + fields)
@@ -130,7 +131,8 @@ public final class TestProxy {
     if let admin {
       connection = admin
     } else {
-      connection = try ClientConnection(port: server!.adminAddresses[0].port)
+      connection = try ClientConnection(
+        port: server!.adminAddresses[0].port, authority: ClientConnection.adminAuthority)
       admin = connection
     }
     for _ in 0..<2 { _ = try connection.get("/stats") }

@@ -40,11 +40,11 @@ final class IdentitySecret: Sendable {
     return try make(path, folder)
   }
 
-  /// Nil: there is none. What is longer than a secret is read one byte too far.
+  /// Nil: there is none. Opened without waiting for a pipe's other end. What is longer than a secret is read one byte too far.
   private static func read(
     _ path: String, _ folder: String, _ log: (String) -> Void
   ) throws(StoreError) -> [UInt8]? {
-    let descriptor = openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    let descriptor = openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     if descriptor < 0 {
       if errno == ENOENT { return nil }
       throw failure(folder, path)
@@ -52,6 +52,9 @@ final class IdentitySecret: Sendable {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(folder, path) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw .cannotOpen(path: folder, reason: "\(path) is not a file")
+    }
     if status.st_mode & 0o177 != 0 {
       guard fchmod(descriptor, 0o600) == 0 else {
         throw failure(folder, "cannot take \(path) from other users")

@@ -45,7 +45,7 @@ enum AdminGuard {
       if !holds(token, head) { return .token }
     } else if isPrivate, admin.listen.allSatisfy({ AddressParsing.isLoopback($0.host) }) {
       let authority = String(decoding: head.authority, as: UTF8.self)
-      if !authority.isEmpty, !isOwn("http://\(authority)") { return .host(authority) }
+      if !authority.isEmpty, !isAddressOrLocal(authority) { return .host(authority) }
     }
     if head.method.isSafe { return nil }
     for line in head.fields.lines {
@@ -63,27 +63,45 @@ enum AdminGuard {
 
   /// Compares in a time that does not depend on where the difference is.
   private static func holds(_ token: String, _ head: RequestHead) -> Bool {
-    let expected = Array("Bearer \(token)".utf8)
-    let given = Array(head.fields.first(.authorization) ?? [])
+    let expected = Array("bearer \(token)".utf8)
+    var given = Array(head.fields.first(.authorization) ?? [])
+    // The scheme's letters may be of either case (RFC 9110 §11.1).
+    for index in given.indices.prefix(6) { given[index] = ASCII.lowercased(given[index]) }
     guard given.count == expected.count else { return false }
     return zip(given, expected).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
   /// `http://127.0.0.1:8081`, `http://[::1]:8081`, `http://localhost:8081`.
   private static func isOwn(_ origin: String) -> Bool {
-    guard origin.hasPrefix("http://") else { return false }
-    var host = origin.dropFirst(7)
-    if let bracket = host.lastIndex(of: "]") {
-      host = host[...bracket]
-    } else if let colon = host.lastIndex(of: ":") {
-      host = host[..<colon]
+    guard origin.hasPrefix("http://"), let host = host(of: origin.dropFirst(7)) else {
+      return false
     }
-    let name = host.lowercased()
-    return name == "localhost" || name == "127.0.0.1" || name == "[::1]"
+    return host == "localhost" || host == "127.0.0.1" || host == "[::1]"
+  }
+
+  /// No page is served under an address that is not its server's own, nor under these names.
+  private static func isAddressOrLocal(_ authority: String) -> Bool {
+    guard let host = host(of: authority[...]) else { return false }
+    return host.hasPrefix("[") || host.allSatisfy { $0.isNumber || $0 == "." }
+      || host == "localhost" || host.hasSuffix(".localhost")
+  }
+
+  /// The host in lower case, without a port; nil: it is neither.
+  private static func host(of authority: Substring) -> String? {
+    let end =
+      authority.hasPrefix("[")
+      ? authority.firstIndex(of: "]").map { authority.index(after: $0) }
+      : authority.firstIndex(of: ":") ?? authority.endIndex
+    guard let end else { return nil }
+    let port = authority[end...]
+    guard port.isEmpty || port.first == ":" && port.dropFirst().allSatisfy(\.isNumber) else {
+      return nil
+    }
+    return authority[..<end].lowercased()
   }
 
   private static func isForm(_ contentType: String) -> Bool {
-    let type = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+    let type = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
     return ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"].contains(type)
   }
 }

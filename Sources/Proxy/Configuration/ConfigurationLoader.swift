@@ -34,9 +34,19 @@ public enum ConfigurationLoader {
     }
   }
 
-  /// What the file holds; nil where it cannot be read, which `load` tells about.
+  /// What the file holds; nil where it cannot be read, which `load` tells about, and where it is
+  /// none that can be read again and again.
   static func bytes(path: String) -> [UInt8]? {
-    try? read(path, bytesMax: Limits().configurationBytes)
+    isSpecial(path) ? nil : try? read(path, bytesMax: Limits().configurationBytes)
+  }
+
+  /// Whether there is something that is neither a file nor a folder: a pipe is gone once it is read,
+  /// and whoever opens one may wait for ever.
+  static func isSpecial(_ path: String) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return false }
+    let kind = status.st_mode & S_IFMT
+    return kind != S_IFREG && kind != S_IFDIR
   }
 
   /// A relative path is taken from the folder of the file that names it: it means the same

@@ -319,7 +319,12 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private func copyVanished(_ use: StrategyMachine.CopyUse) {
     switch use {
     case .confirmed, .fresh: refetchWhole()
-    case .networkFailed, .deadline, .stale:
+    case .deadline:
+      // Without a copy the network is waited for, which is still on its way.
+      machine.copyVanished()
+      copy = nil
+      if let progress = fill?.progress, progress.head != nil { beginRelay(progress) }
+    case .networkFailed, .stale:
       if let progress = fill?.progress, progress.head != nil {
         beginRelay(progress)
       } else {

@@ -118,6 +118,10 @@ public final class Reloader: Sendable {
       for finished in waiting { finished(.unchanged) }
       return
     }
+    if let path = source.path, ConfigurationLoader.isSpecial(path) {
+      refuse(["\(path): neither a file nor a link to one: it is not read anew"], reason, waiting)
+      return
+    }
     switch source.load() {
     case .refused(let diagnostics):
       refuse(diagnostics.map(\.description), reason, waiting)
