@@ -127,7 +127,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: Keys and copies
 
   /// Makes the request's key; a reason: it has none.
-  private func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
+  func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
     placement.makeKey(
       head, route, bytesMax: worker.limits.cacheKeyBytes, digest: services.digest)
   }
@@ -190,7 +190,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   }
 
   /// The fields by which a copy can be validated, in memory of their own.
-  private func validators(of record: RecordView) -> Fields {
+  func validators(of record: RecordView) -> Fields {
     var fields = Fields()
     if !record.entityTag.isEmpty {
       fields.appendKnown(.eTag, value: Span(_unsafeBytes: record.entityTag))
@@ -199,179 +199,6 @@ final class Repository: RequestHandler, @unchecked Sendable {
       fields.appendKnown(.lastModified, value: Span(_unsafeBytes: record.lastModified))
     }
     return fields
-  }
-
-  // MARK: Fills
-
-  /// Starts a fetch that no client waits for. One a key at a time: where one runs, nothing happens.
-  private func refreshInBackground(
-    _ route: RouteContext, _ key: StoreKey, _ record: RecordView, _ copy: CopyState
-  ) {
-    guard worker.head.method == .get else { return }
-    let source = FetchSource(
-      head: worker.head, path: placement.path, route: route, peer: "", key: key,
-      wholeKey: placement.wholeKey)
-    fetchInBackground(source, replacing: record, copy)
-  }
-
-  private func fetchInBackground(
-    _ source: FetchSource, replacing record: RecordView?, _ copy: CopyState?
-  ) {
-    var copied = Fields()
-    if let record, copy?.hasValidator == true { copied = validators(of: record) }
-    let plan = plan(
-      source, notStored: nil, validated: copied.count > 0 ? record?.entryID : nil,
-      copyMayStandIn: copy?.mayServeOnFailure == true, isShared: true)
-    let (outcome, fill) = services.fillTable.joinOrStart(
-      source.key!, isAuthorized: source.head.fields.contains(.authorization),
-      nowMilliseconds: services.clock.nowMilliseconds
-    ) { Fill(plan: plan, repository: self) }
-    guard case .start = outcome, let fill else { return }
-    let request = originRequest(source, plan, validators: copied, body: nil)
-    // After this turn's answer: the client who gets the stale copy does not wait for it.
-    worker.loop.later { fill.start(request) }
-  }
-
-  /// Sees to it that a copy of a request's answer is there and stays fresh for a while; answers when
-  /// to look again, in milliseconds from now, and nil where it is not: then a fetch has begun. Where
-  /// the route keeps no copy of it the answer is nil too, and nothing begins.
-  func warm(_ head: RequestHead) -> Int64? {
-    worker.head = head
-    guard placement.normalizePath(head) == nil, let route = placement.route(head, in: policies),
-      route.policy.strategy.writesStore
-    else { return nil }
-    guard makeKey(head, route) == nil else { return nil }
-    let key = storeKey()
-    let source = FetchSource(
-      head: head, path: placement.path, route: route, peer: "", key: key,
-      wholeKey: placement.wholeKey)
-    reader.begin()
-    defer { reader.end() }
-    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head.fields)
-    let copy = record.map {
-      Freshness.copyState(
-        of: $0.metadata, policy: route.policy, request: RequestDirectives(),
-        nowMilliseconds: services.clock.nowMilliseconds)
-    }
-    if let copy, copy.isFresh {
-      let wait = copy.timeToLiveMilliseconds - Warmer.leadMilliseconds(of: copy)
-      if wait > 0 { return wait }
-    }
-    fetchInBackground(source, replacing: record, copy)
-    return nil
-  }
-
-  /// What a fetch for this request is for.
-  func plan(
-    _ source: FetchSource, notStored: NotStoredReason?, validated: UInt64?, copyMayStandIn: Bool,
-    isShared: Bool
-  ) -> FillPlan {
-    let forStore = notStored == nil
-    return FillPlan(
-      tableKey: isShared ? source.key : nil, storeKey: source.key ?? StoreKey(high: 0, low: 0),
-      wholeKey: source.wholeKey, route: source.route, method: source.head.method,
-      request: OriginRequestBuilder.forwardedFields(
-        source.head.fields, route: source.route, forStore: forStore),
-      directives: source.route.directives(of: source.head.fields), notStored: notStored,
-      validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
-      tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
-      requestTimeMilliseconds: services.clock.nowMilliseconds)
-  }
-
-  /// The request that goes to the origin for a plan.
-  func originRequest(
-    _ source: FetchSource, _ plan: FillPlan, validators: Fields,
-    body: (source: any OriginBodySource, length: Int64?)?
-  ) -> OriginRequest {
-    var fields = plan.request
-    if plan.validatedEntryID != nil {
-      Validation.makeConditional(&fields, stored: validators)
-    }
-    let request = OriginRequest(
-      endpoint: source.route.endpoint, method: source.head.method,
-      methodToken: Array(source.head.methodToken),
-      target: source.route.originTarget(path: source.path, query: source.head.query),
-      body: body)
-    OriginRequestBuilder.fill(
-      request, fields, of: source.head, route: source.route, peer: source.peer)
-    return request
-  }
-
-  /// A fill on this loop has its head: what follows from the answer itself happens here.
-  func fillAnswered(_ fill: Fill, _ head: Fill.Head) {
-    guard let reason = head.notStored else { return }
-    if let known = fill.plan.notStored {
-      // A route that stores nothing is no reason to count.
-      if known != .strategy, known != .method { countNotStored(known) }
-    } else {
-      countNotStored(reason)
-      if !head.isShareable, fill.plan.tableKey != nil { fillIsNotShareable(fill, because: reason) }
-    }
-  }
-
-  /// The key's answers are each client's own: for a while nobody waits for another's fetch.
-  func fillIsNotShareable(_ fill: Fill, because reason: NotStoredReason) {
-    services.fillTable.rememberUnshareable(
-      fill.plan.storeKey, because: reason, nowMilliseconds: services.clock.nowMilliseconds)
-  }
-
-  func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
-
-  func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
-    guard case .failed(let error) = ending, error != Fill.deserted else { return }
-    // A client that breaks off is no failure of the origin's.
-    if case .requestBodyFailed = error { return }
-    services.failures.note(
-      error, of: fill.plan.route, nowMilliseconds: services.clock.nowMilliseconds)
-  }
-
-  /// Brings a confirmed copy up to date; false: it is no longer there.
-  func refresh(
-    _ entryID: UInt64, of plan: FillPlan, with fields: Fields, nowMilliseconds now: Int64
-  ) -> Bool {
-    reader.begin()
-    defer { reader.end() }
-    var candidate = plan.wholeKey.withUnsafeBytes {
-      reader.firstRecord(plan.storeKey, wholeKey: $0)
-    }
-    while let record = candidate, record.entryID != entryID { candidate = reader.nextRecord() }
-    guard let record = candidate else { return false }
-    let stored = StoredHead.fields(of: record.head)
-    guard Validation.confirms(stored: stored, notModified: fields) else { return false }
-    let merged = Validation.merge(stored: stored, notModified: fields)
-    let directives = ResponseDirectives(merged, targeted: plan.route.targetedCacheControl)
-    // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
-    var spoken = merged
-    if let age = fields.first(.age) { spoken.appendKnown(.age, value: age.span) }
-    var metadata = Freshness.originWords(
-      status: record.metadata.status, spoken, directives,
-      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
-    if let reason = Storability.decide(
-      method: .get, request: plan.request, requestDirectives: plan.directives,
-      status: metadata.status, response: merged, responseDirectives: directives,
-      policy: plan.route.policy, metadata: metadata, identity: plan.route.keyedIdentity)
-    {
-      // The confirmation itself forbids to keep what it confirms.
-      countNotStored(reason)
-      services.store.remove(key: plan.storeKey)
-      return false
-    }
-    guard let tags = CopyTags.adding(originTagsOf: merged, to: plan.tags) else {
-      countNotStored(.unusableTags)
-      services.store.remove(key: plan.storeKey)
-      return false
-    }
-    metadata.entryID = entryID
-    metadata.bodyLength = record.bodyLength
-    let refreshed = RecordWriter.make(
-      metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
-      varyBlock: Array(record.varyBlock), tags: tags, fields: merged,
-      encodedHead: Fill.encode(status: metadata.status, merged),
-      inlineBody: record.isInline ? [record.inlineBody] : nil, chunkCount: record.chunkCount)
-    _ = services.store.put(
-      refreshed, key: plan.storeKey, mode: .refresh,
-      variantsMax: plan.route.policy.maxVariants)
-    return true
   }
 
   // MARK: Counting

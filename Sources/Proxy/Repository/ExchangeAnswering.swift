@@ -1,0 +1,149 @@
+internal import Backends
+internal import CachePolicy
+
+/// Answers a request that has waited for the network: by the copy, by the network's answer, or by an
+/// error of ours.
+extension Exchange {
+  func serveCopy(_ use: StrategyMachine.CopyUse) {
+    let reader = repository.reader
+    reader.begin()
+    guard
+      let record = repository.selectRecord(
+        source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    else {
+      reader.end()
+      copyVanished(use)
+      return
+    }
+    serve(record, use)
+  }
+
+  /// Within the reader's begin; ends it.
+  func serve(_ record: RecordView, _ use: StrategyMachine.CopyUse) {
+    let state = Freshness.copyState(
+      of: record.metadata, policy: source.route.policy, request: machine.request.directives,
+      nowMilliseconds: services.clock.nowMilliseconds)
+    let status: UInt16? =
+      use == .confirmed ? 304 : fill?.progress.head?.status ?? brokenStatus
+    // A copy that landed meanwhile is a plain hit.
+    let forward = use == .fresh ? nil : fetch.map { (reason: $0.reason, status: status) }
+    let entryID = record.entryID
+    let answer = CopyAnswer(
+      record: record, state: state, route: source.route, use: use, forward: forward)
+    let outcome = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
+    repository.reader.end()
+    switch outcome {
+    case .written:
+      if isCollapsed { repository.countCollapsed(source.route) }
+      finish()
+      connection.endAnswer()
+    case .streaming(let stream):
+      if isCollapsed { repository.countCollapsed(source.route) }
+      finish()
+      stream.start()
+    case .gone:
+      goneEntryID = entryID
+      copyVanished(use)
+    }
+  }
+
+  private func copyVanished(_ use: StrategyMachine.CopyUse) {
+    switch use {
+    case .confirmed, .fresh: refetchWhole()
+    case .deadline:
+      // Without a copy the network is waited for, which is still on its way.
+      machine.copyVanished()
+      copy = nil
+      if let progress = fill?.progress, progress.head != nil { beginRelay(progress) }
+    case .networkFailed, .stale:
+      if let progress = fill?.progress, progress.head != nil {
+        beginRelay(progress)
+      } else {
+        fail(.network)
+      }
+    }
+  }
+
+  /// A copy that landed while this request was on its way to begin a fill, where the strategy may
+  /// serve it. The reader is begun where one is returned.
+  func landedCopy() -> RecordView? {
+    guard source.route.policy.strategy != .networkFirst else { return nil }
+    let reader = repository.reader
+    reader.begin()
+    if let record = repository.selectRecord(
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields),
+      record.entryID != goneEntryID
+    {
+      let state = Freshness.copyState(
+        of: record.metadata, policy: source.route.policy, request: machine.request.directives,
+        nowMilliseconds: services.clock.nowMilliseconds)
+      if state.isFresh { return record }
+    }
+    reader.end()
+    return nil
+  }
+
+  func fail(_ failure: StrategyMachine.Failure) {
+    let problem: Problem
+    switch failure {
+    case .notStored:
+      problem = Problem(status: 504, detail: "no stored answer, and the network is not asked")
+    case .staleForbidden:
+      problem = Problem(
+        status: 504, detail: "the origin forbids a stale answer: \(lastError?.reason ?? "")")
+    case .network: problem = networkProblem
+    }
+    finish()
+    leaveFill()
+    repository.count(.error, route: source.route, isCollapsed: isCollapsed)
+    connection.respond(
+      problem, cacheStatus: Exchange.cacheStatus(of: failure, forward: fetch?.reason ?? passReason))
+  }
+
+  /// `Cache-Status` of a failure. `forward`: why the network was asked; nil: it was not.
+  static func cacheStatus(
+    of failure: StrategyMachine.Failure, forward: StrategyMachine.ForwardReason?
+  ) -> String {
+    let word = forward.map { "fwd=\($0.rawValue)" } ?? "fwd=miss"
+    let detail = failure == .network ? "origin-failed" : failure.rawValue
+    return "larder; \(word); detail=\(detail)"
+  }
+
+  private var networkProblem: Problem {
+    switch lastError {
+    case .timedOut(let text): Problem(status: 504, detail: "the origin was too late: \(text)")
+    case .requestBodyFailed: Problem(status: 400, detail: "the request's body broke off")
+    case let error?: Problem(status: 502, detail: error.reason)
+    case nil: Problem(status: 502, detail: "the origin gave no answer")
+    }
+  }
+
+  func beginRelay(_ progress: Fill.Progress) {
+    guard let head = progress.head else { return }
+    machine.answerBegan()
+    deadline?.cancel()
+    deadline = nil
+    phase = .relaying
+    let isMiss = head.notStored == nil && fetch != nil
+    repository.count(isMiss ? .miss : .pass, route: source.route, isCollapsed: isCollapsed)
+    if passReason == .method { repository.invalidate(source, answer: head) }
+    connection.answerHasBegun = true
+    let whole = progress.ending == .whole ? UInt64(progress.receivedBytes) : nil
+    if fetch?.isShared == true,
+      Validation.notModified(
+        request: source.head.fields, status: head.status, stored: head.fields,
+        nowSeconds: services.clock.nowMilliseconds / 1000)
+    {
+      writeNotModified(head)
+      return
+    }
+    switch requestedPart(head, knownLength: whole) {
+    case .whole: encodeHead(head, knownLength: whole)
+    case .part(let part, let length): encodePartialHead(head, part, of: length)
+    case .unsatisfiable(let length):
+      writeUnsatisfiable(head, length)
+      return
+    }
+    pump(afterHead: true)
+  }
+}
