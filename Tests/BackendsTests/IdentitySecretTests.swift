@@ -143,4 +143,14 @@ struct IdentitySecretTests {
       atPath: path(folder), withIntermediateDirectories: true)
     #expect(throws: StoreError.self) { try StoreFixture(folder: folder) }
   }
+
+  @Test func aPipeInTheSecretsPlaceIsAnErrorAndNotWaitedFor() throws {
+    let folder = TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path, withIntermediateDirectories: false)
+    #expect(mkfifo(path(folder), 0o644) == 0)
+    #expect(throws: StoreError.self) { try StoreFixture(folder: folder) }
+    // What is not ours is left as it is.
+    #expect(try mode(folder) == 0o644)
+  }
 }

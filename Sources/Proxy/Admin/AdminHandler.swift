@@ -77,8 +77,7 @@ final class AdminHandler: RequestHandler {
   private func answerStats(_ exchange: AdminExchange) {
     let server = self.server
     server.collectCounts { counters, origin in
-      let stats = Stats(server: server, counters: counters, origin: origin)
-      exchange.worker.loop.post { exchange.finish(stats) }
+      exchange.finish { Stats(server: server, counters: counters, origin: origin) }
     }
   }
 
@@ -152,15 +151,29 @@ final class AdminExchange: ConnectionExchange, @unchecked Sendable {
     }
   }
 
-  func finish(_ value: some Encodable) {
+  func finish(_ value: some Encodable) { finish(encoded: AdminExchange.encoded(value)) }
+
+  /// Has the value made and encoded elsewhere, as `finish(contentType:text:)` has texts.
+  func finish(_ value: @escaping @Sendable () -> Stats) {
+    DispatchQueue.global().async { [self] in
+      let body = AdminExchange.encoded(value())
+      worker.loop.post { [self] in finish(encoded: body) }
+    }
+  }
+
+  private static func encoded(_ value: some Encodable) -> [UInt8]? {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    guard let body = try? encoder.encode(value) else {
+    return (try? encoder.encode(value)).map { Array($0) + [0x0A] }
+  }
+
+  private func finish(encoded body: [UInt8]?) {
+    guard let body else {
       // Only a number that JSON does not have could fail, and ratios are never NaN.
       finish(Problem(status: 500, detail: "the answer could not be encoded"))
       return
     }
-    finish(contentType: "application/json", body: Array(body) + [0x0A])
+    finish(contentType: "application/json", body: body)
   }
 
   /// Has the text made elsewhere: with thousands of routes it takes longer than a loop may stand

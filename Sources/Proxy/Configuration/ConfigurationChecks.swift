@@ -43,7 +43,9 @@ struct ConfigurationChecks {
     checkDefaults(ofDefaults)
     checkRouteNames()
     checkReachability()
-    let routes = draft.routes.compactMap { route($0, defaults) }
+    var routes = draft.routes.compactMap { route($0, defaults) }
+    // Refused already, and no table can be made of them.
+    if methods.count > RouteTable.methodsMax { routes = [] }
     checkTests()
     var configuration = Configuration(
       listen: draft.listen, loops: draft.loops, publicAuthority: draft.publicAuthority,
@@ -163,9 +165,11 @@ struct ConfigurationChecks {
     }
   }
 
+  /// All that the routes name.
+  private var methods: Set<String> { Set(draft.routes.compactMap(\.pattern).flatMap(\.methods)) }
+
   private mutating func checkReachability() {
     let matched = draft.routes.filter { $0.pattern != nil }
-    let methods = Set(matched.compactMap(\.pattern).flatMap(\.methods))
     if methods.count > RouteTable.methodsMax {
       report("routes", "more than \(RouteTable.methodsMax) different methods")
     }

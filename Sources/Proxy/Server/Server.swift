@@ -1,5 +1,6 @@
 public import Backends
 internal import CachePolicy
+internal import Dispatch
 internal import Synchronization
 
 /// Why the server cannot start. Source: configuration or environment; nothing was left running.
@@ -171,6 +172,7 @@ public final class Server: Sendable {
       configuration, generation: generation, slots: services.counterSlots,
       previous: self.policies)
     let limits = configuration.limits
+    let replaced = Replaced(self.policies)
     current.withLock { $0 = policies }
     services.store.resize(maxSizeBytes: configuration.store.maxSizeBytes)
     services.fillTable.use(limits)
@@ -187,7 +189,9 @@ public final class Server: Sendable {
           endpoints: policies.endpoints, connectionsMax: limits.upstreamConnections,
           idleConnectionsMax: limits.upstreamIdleConnections)
         if index == 0 { parts.warmer?.use(configuration, listeningOn: authority) }
-        if remaining.next() == 0 { finished() }
+        guard remaining.next() == 0 else { return }
+        finished()
+        DispatchQueue.global().async { replaced.letGo() }
       }
     }
   }
@@ -212,6 +216,20 @@ public final class Server: Sendable {
   private final class ApplyingServer: @unchecked Sendable {
     // @unchecked Sendable: set once, before anything is ordered.
     weak var server: Server?
+  }
+
+  /// Policies that no new request uses: to take thousands of routes apart takes longer than a loop
+  /// may stand still, so that it is not a loop that lets go of them last.
+  private final class Replaced: Sendable {
+    private let policies: Mutex<PolicySet?>
+    init(_ policies: PolicySet) { self.policies = Mutex(policies) }
+    func letGo() {
+      let last = policies.withLock { policies in
+        defer { policies = nil }
+        return policies
+      }
+      withExtendedLifetime(last) {}
+    }
   }
 
   private final class CountDown: Sendable {
