@@ -85,9 +85,22 @@ public enum ConfigurationLoader {
         message: finding.message)
     }
     if let configuration, !diagnostics.contains(where: { $0.severity == .error }) {
-      return .loaded(configuration, warnings: diagnostics)
+      return .loaded(configuration, warnings: shortened(diagnostics))
     }
-    return .refused(diagnostics)
+    return .refused(shortened(diagnostics))
+  }
+
+  /// A file that is wrong a million times over is not to fill the log of whoever reads it.
+  private static func shortened(_ diagnostics: [Diagnostic]) -> [Diagnostic] {
+    let countMax = Limits().diagnostics
+    guard diagnostics.count > countMax else { return diagnostics }
+    let first = diagnostics[countMax]
+    let rest = diagnostics[countMax...]
+    return diagnostics[..<countMax] + [
+      Diagnostic(
+        severity: rest.contains { $0.severity == .error } ? .error : .warning, file: first.file,
+        place: first.place, path: "", message: "and \(rest.count) more from here on")
+    ]
   }
 
   /// By place; findings of one place keep their order.

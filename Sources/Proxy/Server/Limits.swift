@@ -71,6 +71,9 @@ public struct Limits: Sendable, Equatable {
   /// How deep its objects and lists may lie in each other.
   public var configurationDepth = 64
 
+  /// What is said of one file at most; the rest is counted.
+  public var diagnostics = 1_000
+
   public init() {}
 
   /// What contradicts itself, one sentence each; empty: the limits fit together.
