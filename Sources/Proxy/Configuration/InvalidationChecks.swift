@@ -1,21 +1,25 @@
 internal import CachePolicy
 
-/// Looks at what `invalidates` names: tags that no route carries although one is near, and paths that
-/// no route keeps copies of. Nothing of it is an error, since an origin may name tags of its own and
-/// a file may be cut down for a while; but each is how a misspelt word leaves old copies in place.
+/// Looks at what `invalidates` names: tags that no route carries and paths that no route keeps copies
+/// of, where one that differs little is there. It is no error, since an origin may name tags of its own
+/// and a file may be cut down for a while; but it is how a misspelt word leaves old copies in place.
 extension ConfigurationChecks {
   mutating func checkInvalidated(_ configuration: Configuration) {
     let tags = (configuration.routes.map(\.options) + [configuration.defaults.options])
       .flatMap(\.tags).map(\.source)
-    for (index, route) in draft.routes.enumerated() {
+    let paths = configuration.routes.filter { $0.policy.strategy != .networkOnly }
+      .map(\.pattern.target)
+    for route in draft.routes {
       for entry in route.policy.invalidates ?? [] {
         switch entry.value {
         case .tag(let template): check(template.source, among: tags, entry.place, entry.path)
         case .path(let pattern):
-          guard !isKept(pattern, configuration) else { continue }
+          guard !isKept(pattern, configuration),
+            let near = Suggestion.nearest(to: pattern.target, among: paths)
+          else { continue }
           report(
             .warning, at: entry.place, entry.path,
-            "no route keeps copies of \(described(pattern)) for \"\(route.name ?? "\(index)")\" to remove"
+            "no route keeps copies of \"\(pattern.target)\", did you mean \"\(near)\"?"
           )
         }
       }
@@ -32,8 +36,6 @@ extension ConfigurationChecks {
     else { return }
     report(.warning, at: place, path, "no route has the tag \"\(tag)\", did you mean \"\(near)\"?")
   }
-
-  private func described(_ pattern: RoutePattern) -> String { "\"\(pattern.target)\"" }
 
   /// `article:{id}` is `article:{}`.
   private static func withoutNames(_ tag: String) -> String {

@@ -33,15 +33,23 @@ extension Repository {
     worker.loop.later { fill.start(request) }
   }
 
-  /// Sees to it that a copy of a request's answer is there and stays fresh for a while; answers when
-  /// to look again, in milliseconds from now, and nil where it is not: then a fetch has begun. Where
-  /// the route keeps no copy of it the answer is nil too, and nothing begins.
-  func warm(_ head: RequestHead) -> Int64? {
+  /// What `warm` found.
+  enum Warmth {
+    /// A fresh copy, which need not be looked at for so many milliseconds.
+    case fresh(waitMilliseconds: Int64)
+    /// A copy that came since the last look and is to be replaced by now: a fetch has begun.
+    case shortLived(waitMilliseconds: Int64)
+    /// No copy has come since the last look: a fetch has begun, unless the route keeps no copies.
+    case cold
+  }
+
+  /// Sees to it that a copy of a request's answer is there and stays fresh for a while.
+  func warm(_ head: RequestHead, lastLookMilliseconds: Int64) -> Warmth {
     worker.head = head
     guard placement.normalizePath(head) == nil, let route = placement.route(head, in: policies),
       route.policy.strategy.writesStore
-    else { return nil }
-    guard makeKey(head, route) == nil else { return nil }
+    else { return .cold }
+    guard makeKey(head, route) == nil else { return .cold }
     let key = storeKey()
     let source = FetchSource(
       head: head, path: placement.path, route: route, peer: "", key: key,
@@ -56,10 +64,14 @@ extension Repository {
     }
     if let copy, copy.isFresh {
       let wait = copy.timeToLiveMilliseconds - Warmer.leadMilliseconds(of: copy)
-      if wait > 0 { return wait }
+      if wait > 0 { return .fresh(waitMilliseconds: wait) }
     }
     fetchInBackground(source, replacing: record, copy)
-    return nil
+    guard let copy, let record, record.metadata.responseTimeMilliseconds >= lastLookMilliseconds,
+      copy.lifetimeMilliseconds > 0
+    else { return .cold }
+    return .shortLived(
+      waitMilliseconds: copy.lifetimeMilliseconds - Warmer.leadMilliseconds(of: copy))
   }
 
   /// What a fetch for this request is for.

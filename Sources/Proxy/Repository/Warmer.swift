@@ -23,6 +23,7 @@ final class Warmer {
     let text: String
     let head: RequestHead
     var nextCheckMilliseconds: Int64 = 0
+    var lastLookMilliseconds: Int64 = .max
     var failures = 0
   }
 
@@ -66,12 +67,15 @@ final class Warmer {
   }
 
   private func check(_ item: inout Item, _ now: Int64) {
-    if let wait = repository.warm(item.head) {
+    let warmth = repository.warm(item.head, lastLookMilliseconds: item.lastLookMilliseconds)
+    item.lastLookMilliseconds = now
+    switch warmth {
+    case .fresh(let wait), .shortLived(let wait):
       item.failures = 0
       item.nextCheckMilliseconds = now + min(wait, Warmer.lookMillisecondsMax)
       return
+    case .cold: item.failures += 1
     }
-    item.failures += 1
     let doublings = min(item.failures - 1, 16)
     item.nextCheckMilliseconds =
       now + min(Warmer.retryMillisecondsMin << Int64(doublings), Warmer.retryMillisecondsMax)
