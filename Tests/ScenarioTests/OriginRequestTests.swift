@@ -263,13 +263,48 @@ struct OriginRequestTests {
         "/stored/a",
         .text("final", "X-A: b").after(interim: 103, "Link: </x>").after(interim: 102))
       let connection = try proxy.connect()
-      for _ in 0..<2 {
+      for round in 0..<2 {
         let answer = try connection.get("/stored/a")
         #expect(answer.status == 200)
         #expect(answer.text == "final")
         #expect(answer.first("Link") == nil)
+        // They go to who waits for the network, and not with the copy.
+        #expect(answer.interimStatuses == (round == 0 ? [103, 102] : []))
       }
       #expect(origin.requestCount("/stored/a") == 1)
+    }
+  }
+
+  @Test func interimAnswersPassWhole() throws {
+    try scenario(storing) { origin, proxy in
+      origin.on(
+        "/passed/a",
+        .text("final").after(interim: 103, "Link: </x>", "Connection: X-Hop", "X-Hop: 1"))
+      let connection = try RawClient(port: proxy.port)
+      connection.send("GET /passed/a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+      _ = try connection.readToEnd()
+      let text = connection.text
+      #expect(
+        text.hasPrefix(
+          "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nVia: 1.1 larder\r\n\r\nHTTP/1.1 200"),
+        "\(text)")
+      let old = try RawClient(port: proxy.port)
+      old.send("GET /passed/a HTTP/1.0\r\nHost: h\r\n\r\n")
+      _ = try old.readToEnd()
+      let answer = old.text
+      #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
+    }
+  }
+
+  @Test func optionsGoAsFarAsMaxForwardsSays() throws {
+    try scenario(storing) { origin, proxy in
+      origin.on("/passed/a", .text("origin", "Allow: GET"))
+      let here = try proxy.send("OPTIONS", "/passed/a", ["Max-Forwards: 0"])
+      #expect(here.status == 204 && here.first("Allow") != nil)
+      #expect(origin.requestCount("/passed/a") == 0)
+      let there = try proxy.send("OPTIONS", "/passed/a", ["Max-Forwards: 3"])
+      #expect(there.text == "origin")
+      #expect(origin.requests("/passed/a")[0].first("Max-Forwards") == "2")
     }
   }
 }

@@ -182,6 +182,16 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     }
   }
 
+  func fillSentInterim(_ text: [UInt8], status: UInt16) {
+    // A client of HTTP/1.0 would take it for the answer. The 100 of a request with a body was ours
+    // to send, and has been.
+    guard phase == .waiting, connection.minorVersion == 1,
+      status != 100 || source.head.framing == .none
+    else { return }
+    text.withUnsafeBytes { connection.writeAll($0) }
+    repository.count(bytesToClient: text.count)
+  }
+
   private func answerArrived(_ progress: Fill.Progress) {
     switch progress.ending {
     case .confirmed:

@@ -100,6 +100,11 @@ extension Repository {
     if plan.validatedEntryID != nil {
       Validation.makeConditional(&fields, stored: validators)
     }
+    if case .remaining(let count) = MaxForwards(fields, method: source.head.method) {
+      fields.remove(.maxForwards)
+      let text = Array("\(count)".utf8)
+      fields.appendKnown(.maxForwards, value: text.span)
+    }
     let request = OriginRequest(
       endpoint: source.route.endpoint, method: source.head.method,
       methodToken: Array(source.head.methodToken),

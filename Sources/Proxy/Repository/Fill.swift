@@ -244,6 +244,18 @@ final class Fill: @unchecked Sendable {
     }
   }
 
+  /// Gives an interim answer (RFC 9110 §15.2) to everyone who waits for the final one, each on their
+  /// own loop. It is nobody else's: who comes later does not get it, and nothing of it is stored.
+  func passOn(interim text: [UInt8], status: UInt16) {
+    for waiter in shared.withLock({ $0.waiters }) {
+      if waiter.worker === owner {
+        waiter.reader.fillSentInterim(text, status: status)
+      } else {
+        waiter.worker.loop.post { waiter.reader.fillSentInterim(text, status: status) }
+      }
+    }
+  }
+
   /// Tells everyone who waits, each on their own loop: one message a loop, not one a reader.
   func wakeWaiters() {
     let waiters = shared.withLock { shared in
@@ -278,6 +290,8 @@ private struct WaiterGroup: Sendable {
 /// on another loop only carries the reference.
 protocol FillReader: AnyObject, Sendable {
   func fillProgressed()
+  /// An interim answer, whole as it goes out.
+  func fillSentInterim(_ text: [UInt8], status: UInt16)
 }
 
 /// What a fill is for: fixed before it starts.

@@ -5,7 +5,14 @@ internal import Synchronization
 /// The fill's side towards origin and store: takes the answer in on the owner loop, decides once
 /// whether it is stored, and lands the record when the body is whole.
 extension Fill: OriginResponseReceiver {
-  func originSentInterim(status: UInt16, fields: Fields) {}
+  func originSentInterim(status: UInt16, fields: Fields) {
+    var fields = fields
+    fields.removeHopByHop()
+    fields.remove(.contentLength)
+    var text = Fill.encode(status: status, fields)
+    text.append(contentsOf: "Via: 1.1 larder\r\n\r\n".utf8)
+    passOn(interim: text, status: status)
+  }
 
   func originSentHead(_ answer: OriginResponseHead) {
     if answer.status == 304, let validated = plan.validatedEntryID {

@@ -44,7 +44,10 @@ final class Repository: RequestHandler, @unchecked Sendable {
       respond(connection, problem)
       return
     }
-    if worker.head.isAsterisk {
+    let isLastStop =
+      worker.head.method == .options
+      && MaxForwards(worker.head.fields, method: .options) == .reached
+    if worker.head.isAsterisk || isLastStop {
       counters[CounterSlots.none].count(.pass)
       connection.respond(
         status: 204, fields: [Problem.allowedMethods], body: [])
