@@ -192,6 +192,7 @@ struct TargetedCacheControlTests {
       ("upper case is malformed", "Max-Age=10", nil, 1, false),
       ("parameters do not count", "max-age=10;a=\"x\";b, foo=(1 2);c", nil, 10, true),
       ("a wrong type is 0", "max-age=\"x\"", nil, 0, true),
+      ("a number in quotes is a wrong type", "max-age=\"10\"", nil, 0, true),
       ("a decimal is 0", "max-age=1.5", nil, 0, true),
       (
         "other values pass", "a=?1, b=:YQ==:, c=tok/en, d=-1, max-age=9, e=\"a\\\"b\"", nil, 9, true
