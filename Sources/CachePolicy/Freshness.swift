@@ -63,17 +63,11 @@ public enum Freshness {
     return (min(guess, heuristicLifetimeMillisecondsMax), .heuristic)
   }
 
-  /// Expires less Date; an Expires that is no date, `0` above all, has passed (RFC 9111 §5.3). Of
-  /// several the earliest counts.
+  /// Expires less Date; an Expires that is no date, `0` above all, has passed (RFC 9111 §5.3), and
+  /// so have several of them (§4.2.1).
   private static func expiresLifetime(_ fields: Fields, dateSeconds: Int64) -> Int64 {
-    let all = fields.bytes.span
-    var earliest = Int64.max
-    for line in fields.lines where line.known == .expires {
-      let value = all.extracting(line.value)
-      guard let seconds = HTTPDate.parse(value, nowSeconds: dateSeconds) else { return 0 }
-      earliest = min(earliest, seconds)
-    }
-    return max(0, earliest - dateSeconds) * 1000
+    guard let expires = seconds(of: .expires, fields, nowSeconds: dateSeconds) else { return 0 }
+    return max(0, expires - dateSeconds) * 1000
   }
 
   /// The first member of Age; one that makes no sense is ignored (RFC 9111 §5.1).
@@ -85,10 +79,13 @@ public enum Freshness {
     return ASCII.deltaSeconds(value.extracting(member)) ?? 0
   }
 
+  /// The date in a field of one line; several lines are no date (RFC 9110 §5.3).
   private static func seconds(
     of field: KnownField, _ fields: Fields, nowSeconds: Int64
   ) -> Int64? {
-    guard let index = fields.firstIndex(of: field) else { return nil }
+    guard let index = fields.firstIndex(of: field),
+      fields.firstIndex(of: field, from: index + 1) == nil
+    else { return nil }
     let value = fields.bytes.span.extracting(fields.lines[index].value)
     return HTTPDate.parse(value, nowSeconds: nowSeconds)
   }

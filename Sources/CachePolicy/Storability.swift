@@ -78,7 +78,7 @@ public enum Storability {
     if status >= 400 {
       let negative = policy.negativeLifetimeMilliseconds(status: status)
       guard negative != nil || isExplicit else { return .status }
-    } else if !isExplicit, !StatusRules.isUnderstood(status) {
+    } else if !isExplicit, !directives.isPublic, !StatusRules.isUnderstood(status) {
       return .status
     } else if !isExplicit, !directives.isPublic, !StatusRules.isHeuristicallyCacheable(status),
       !givesLifetime(policy.timeToLive)

@@ -23,7 +23,11 @@ public enum Validation {
       // If-Modified-Since does not count beside it, met or not (RFC 9110 §13.1.3).
       return false
     }
-    let since = all.extracting(request.firstValueRange(of: .ifModifiedSince))
+    // Several lines are no date, and the condition is then ignored (RFC 9110 §13.1.3).
+    guard let index = request.firstIndex(of: .ifModifiedSince),
+      request.firstIndex(of: .ifModifiedSince, from: index + 1) == nil
+    else { return false }
+    let since = all.extracting(request.lines[index].value)
     // RFC 9111 §4.3.2: without Last-Modified, the Date of the copy stands for it.
     let changed = lastModified.isEmpty ? date : lastModified
     guard let sinceSeconds = HTTPDate.parse(since, nowSeconds: nowSeconds),
@@ -125,7 +129,10 @@ public enum Validation {
     let (old, new) = (stored.bytes.span, notModified.bytes.span)
     let newTag = new.extracting(notModified.firstValueRange(of: .eTag))
     let oldTag = old.extracting(stored.firstValueRange(of: .eTag))
-    if !newTag.isEmpty { return EntityTag.list(newTag, hasWeakly: oldTag) }
+    if !newTag.isEmpty {
+      // An origin that sends no quotes gets its own bytes back, and means them.
+      return ASCII.equals(newTag, oldTag) || EntityTag.list(newTag, hasWeakly: oldTag)
+    }
     let newDate = new.extracting(notModified.firstValueRange(of: .lastModified))
     let oldDate = old.extracting(stored.firstValueRange(of: .lastModified))
     if oldTag.isEmpty, !newDate.isEmpty, !oldDate.isEmpty { return ASCII.equals(newDate, oldDate) }
@@ -137,8 +144,12 @@ public enum Validation {
   ///
   /// Not taken over: what is for one connection, what describes how the stored bytes are framed
   /// and coded (Content-Length, Content-Encoding, Content-Range), Age, which is kept as a number,
-  /// and Set-Cookie, which must not come in by this door either.
-  public static func merge(stored: Fields, notModified: Fields) -> Fields {
+  /// and Set-Cookie, which must not come in by this door either. Nor must a field that the merged
+  /// `private="…"` or `no-cache="…"` names; `targeted` are the fields that may say so in place of
+  /// Cache-Control.
+  public static func merge(
+    stored: Fields, notModified: Fields, targeted: [String] = []
+  ) -> Fields {
     var update = notModified
     update.removeHopByHop()
     for field in [
@@ -148,6 +159,8 @@ public enum Validation {
     let names = update.bytes.span
     for line in update.lines { result.remove(named: names.extracting(line.name)) }
     for line in update.lines { result.append(line: line, of: update) }
+    let directives = ResponseDirectives(result, targeted: targeted)
+    for name in directives.fieldsNotStored { result.remove(named: name.span) }
     return result
   }
 }

@@ -3,8 +3,8 @@
 /// A copy carries a block: the request fields that its Vary names, with the values of the request
 /// that brought it. Another request may have the copy where all of them are the same. Values are
 /// compared as combined lists without surrounding whitespace; Accept-Encoding is first brought to
-/// the set of codings it accepts, so that the many spellings of browsers share copies. The request
-/// to compare is the one the origin sees: without hop-by-hop fields. A block holds the values as they
+/// the set of codings it accepts, and Accept-Language to the set of its ranges and weights, so that
+/// the many spellings of browsers share copies. The request to compare is the one the origin sees: without hop-by-hop fields. A block holds the values as they
 /// are given; who keeps it gives keyed hashes for all that may be a secret (`mayBeSecret`).
 ///
 /// An entry of a block: the name's count (2 bytes, little-endian), the name in lower case, a
@@ -15,6 +15,8 @@ public enum Vary {
     static let text: UInt8 = 1
     /// The value is one byte: a set of content codings.
     static let codings: UInt8 = 2
+    /// The value is a set of language ranges as `AcceptedLanguages` writes it.
+    static let languages: UInt8 = 3
   }
 
   /// Whether the response varies by what no request shows (`*`, or a list that cannot be read).
@@ -66,6 +68,16 @@ public enum Vary {
     }
     if KnownField.lookup(name.span) == .acceptEncoding, let codings = codings(request) {
       block += [Kind.codings, 1, 0, 0, 0, codings]
+      return
+    }
+    if KnownField.lookup(name.span) == .acceptLanguage,
+      let languages = AcceptedLanguages.canonical(request)
+    {
+      block.append(Kind.languages)
+      for shift in [0, 8, 16, 24] {
+        block.append(UInt8(truncatingIfNeeded: languages.count >> shift))
+      }
+      block += languages
       return
     }
     var value: [UInt8] = []
@@ -126,6 +138,11 @@ public enum Vary {
     guard let first = request.firstIndex(named: name) else { return kind == Kind.absent }
     if KnownField.lookup(name) == .acceptEncoding, let codings = codings(request) {
       return kind == Kind.codings && value.count == 1 && value[0] == codings
+    }
+    if KnownField.lookup(name) == .acceptLanguage,
+      let isSame = AcceptedLanguages.equals(value, request)
+    {
+      return kind == Kind.languages && isSame
     }
     guard kind == Kind.text else { return false }
     let all = request.bytes.span
@@ -203,9 +220,9 @@ public enum Vary {
         while end < item.count, item[end] != 0x3B { end += 1 }
         let name = item.extracting(ASCII.trimmed(item, 0..<end))
         guard let bit = codingBit(name),
-          let isAccepted = hasWeight(item.extracting(end..<item.count))
+          let weight = Weight.thousandths(item.extracting(end..<item.count))
         else { return nil }
-        if isAccepted { accepted |= bit } else { refused |= bit }
+        if weight > 0 { accepted |= bit } else { refused |= bit }
       }
     }
     // A client that accepts the plain form by name says no more than one that does not.
@@ -232,26 +249,5 @@ public enum Vary {
     case 8: ASCII.equalsIgnoringCase(name, "identity") ? Coding.identity : nil
     default: nil
     }
-  }
-
-  /// Whether the parameters of a coding leave it a weight above 0: nothing, or `;q=` with 0 to 1
-  /// and up to three decimals (RFC 9110 §12.4.2). nil for anything else.
-  private static func hasWeight(_ parameters: Span<UInt8>) -> Bool? {
-    if parameters.isEmpty { return true }
-    let range = ASCII.trimmed(parameters, 1..<parameters.count)
-    let weight = parameters.extracting(range)
-    guard (3...7).contains(weight.count), ASCII.lowercased(weight[0]) == 0x71,
-      weight[1] == 0x3D, weight[2] == 0x30 || weight[2] == 0x31,
-      weight.count < 4 || weight[3] == 0x2E
-    else { return nil }
-    var isZero = weight[2] == 0x30
-    for index in 4..<max(4, weight.count) {
-      guard ASCII.isDigit(weight[index]) else { return nil }
-      if weight[index] != 0x30 {
-        guard weight[2] == 0x30 else { return nil }
-        isZero = false
-      }
-    }
-    return !isZero
   }
 }

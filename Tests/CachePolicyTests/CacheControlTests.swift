@@ -54,6 +54,42 @@ struct ResponseDirectiveTests {
       }
     ),
     ("space beside the sign", ["max-age = 3600"], { $0.maxAgeSeconds = 0 }),
+    ("space after the sign", ["s-maxage= 3600"], { $0.sharedMaxAgeSeconds = 0 }),
+    ("a quoted decimal", ["max-age=\"1.0\""], { $0.maxAgeSeconds = 0 }),
+    ("a quote that does not close", ["max-age=\"60"], { $0.maxAgeSeconds = 0 }),
+    ("the largest number", ["max-age=2147483647"], { $0.maxAgeSeconds = 2_147_483_647 }),
+    ("one more", ["max-age=2147483649"], { $0.maxAgeSeconds = 2_147_483_648 }),
+    (
+      "any case", ["MaX-aGe=60, S-MAXAGE=5"],
+      {
+        $0.maxAgeSeconds = 60
+        $0.sharedMaxAgeSeconds = 5
+      }
+    ),
+    ("empty members", [",, max-age=60 ,", "", ","], { $0.maxAgeSeconds = 60 }),
+    ("semicolons do not separate", ["max-age=60; no-store"], { $0.maxAgeSeconds = 0 }),
+    (
+      "windows twice", ["stale-if-error=9, stale-if-error=4", "stale-while-revalidate=x"],
+      {
+        $0.staleIfErrorSeconds = 4
+        $0.staleWhileRevalidateSeconds = 0
+      }
+    ),
+    (
+      "with names and without", ["private=\"x-a\", private", "no-cache, no-cache=\"x-b\""],
+      {
+        $0.isPrivate = true
+        $0.noCache = true
+        $0.fieldsNotStored = ["x-a", "x-b"].map { Array($0.utf8) }
+      }
+    ),
+    (
+      "public and private", ["public, private"],
+      {
+        $0.isPublic = true
+        $0.isPrivate = true
+      }
+    ),
     ("two values", ["max-age=60, max-age=10"], { $0.maxAgeSeconds = 10 }),
     ("two lines", ["max-age=10", "max-age=60"], { $0.maxAgeSeconds = 10 }),
     ("one of them unreadable", ["max-age=60, max-age=x"], { $0.maxAgeSeconds = 0 }),
@@ -145,6 +181,34 @@ struct RequestDirectiveTests {
       "min-fresh unreadable", [("Cache-Control", "min-fresh=1.5")],
       { $0.minFreshSeconds = 2_147_483_648 }
     ),
+    (
+      "among unknown words, on several lines",
+      [
+        ("Cache-Control", "foo, bar=\"no-store, max-age=1\", Only-If-Cached"),
+        ("Accept", "x"), ("Cache-Control", "baz=1, MAX-STALE=7,, qux"),
+      ],
+      {
+        $0.onlyIfCached = true
+        $0.maxStaleSeconds = 7
+      }
+    ),
+    (
+      "words that only begin alike", [("Cache-Control", "no-cachee, xno-store, max-ages=1")],
+      { _ in }
+    ),
+    (
+      "max-stale with an empty value", [("Cache-Control", "max-stale=")], { $0.maxStaleSeconds = 0 }
+    ),
+    ("max-stale in quotes", [("Cache-Control", "max-stale=\"7\"")], { $0.maxStaleSeconds = 7 }),
+    ("max-age twice", [("Cache-Control", "max-age=9, max-age=3")], { $0.maxAgeSeconds = 3 }),
+    (
+      "max-age too large", [("Cache-Control", "max-age=99999999999999999999")],
+      {
+        $0.maxAgeSeconds = 2_147_483_648
+      }
+    ),
+    ("two lines of pragma", [("Pragma", "x"), ("Pragma", "no-cache=1")], { $0.noCache = true }),
+    ("pragma that says something else", [("Pragma", "\"no-cache\", no-store")], { _ in }),
     ("max-age unreadable", [("Cache-Control", "max-age=x")], { $0.maxAgeSeconds = 0 }),
     ("pragma", [("Pragma", "x, No-Cache")], { $0.noCache = true }),
     (
@@ -192,6 +256,7 @@ struct TargetedCacheControlTests {
       ("upper case is malformed", "Max-Age=10", nil, 1, false),
       ("parameters do not count", "max-age=10;a=\"x\";b, foo=(1 2);c", nil, 10, true),
       ("a wrong type is 0", "max-age=\"x\"", nil, 0, true),
+      ("a number in quotes is a wrong type", "max-age=\"10\"", nil, 0, true),
       ("a decimal is 0", "max-age=1.5", nil, 0, true),
       (
         "other values pass", "a=?1, b=:YQ==:, c=tok/en, d=-1, max-age=9, e=\"a\\\"b\"", nil, 9, true

@@ -34,6 +34,10 @@ struct LifetimeOfRouteTests {
     arguments: [
       ("the origin's", "max-age=30", Policy(), nil, 200, 30_000, 30_000),
       ("the origin's, aged", "max-age=30", Policy(), "10", 200, 30_000, 20_000),
+      (
+        "a huge Age is stale whatever the lifetime", "max-age=9999999999", Policy(), "2147483648",
+        200, 2_147_483_648_000, 0
+      ),
       ("none", "", Policy(), nil, 200, 0, 0),
       ("none, aged", "", Policy(), "10", 200, 0, -10_000),
       ("fixed beats max-age", "max-age=9999", Policy(timeToLive: minute), nil, 200, 60_000, 60_000),

@@ -32,13 +32,45 @@ struct OriginLifetimeTests {
       ("Expires in the past", 200, [("Expires", date(noonSeconds - 90))], 0),
       ("Expires that is no date", 200, [("Expires", "0")], 0),
       (
-        "the earlier of two Expires", 200,
-        [("Expires", date(noonSeconds + 90)), ("Expires", date(noonSeconds + 9))], 9_000
+        "two Expires are none", 200,
+        [("Expires", date(noonSeconds + 90)), ("Expires", date(noonSeconds + 9))], 0
+      ),
+      (
+        "the same Expires twice", 200,
+        [("Expires", date(noonSeconds + 90)), ("Expires", date(noonSeconds + 90))], 0
+      ),
+      (
+        "two Expires in one line", 200,
+        [("Expires", date(noonSeconds + 90) + ", " + date(noonSeconds + 90))], 0
       ),
       (
         "a date that is none beside a good one", 200,
         [("Expires", date(noonSeconds + 90)), ("Expires", "x")], 0
       ),
+      (
+        "Expires less a Date that is none", 200,
+        [("Date", "x"), ("Expires", date(noonSeconds + 90))], 90_000
+      ),
+      (
+        "Expires less two Dates", 200,
+        [
+          ("Date", date(noonSeconds - 9)), ("Date", date(noonSeconds - 9)),
+          ("Expires", date(noonSeconds + 90)),
+        ], 90_000
+      ),
+      ("Expires that is Date", 200, [("Expires", date(noonSeconds))], 0),
+      ("Expires past 2038", 200, [("Expires", date(2_544_315_678))], 1_544_315_678_000),
+      (
+        "max-age beside an Expires that is none", 200,
+        [("Cache-Control", "max-age=60"), ("Expires", "0")], 60_000
+      ),
+      ("the largest max-age", 200, [("Cache-Control", "max-age=2147483647")], 2_147_483_647_000),
+      (
+        "a larger max-age", 200, [("Cache-Control", "max-age=9999999999999999999999")],
+        2_147_483_648_000
+      ),
+      ("immutable alone", 200, [("Cache-Control", "immutable")], -1),
+      ("public alone", 200, [("Cache-Control", "public")], -1),
       ("unreadable max-age", 200, [("Cache-Control", "max-age=1x")], 0),
       ("a tenth of the time since", 200, [("Last-Modified", date(noonSeconds - 1000))], 100_000),
       (
@@ -53,6 +85,17 @@ struct OriginLifetimeTests {
       (
         "302 is guessed with public", 302,
         [("Last-Modified", date(noonSeconds - 1000)), ("Cache-Control", "public")], 100_000
+      ),
+      (
+        "modified at two times", 200,
+        [("Last-Modified", date(noonSeconds - 9)), ("Last-Modified", date(noonSeconds - 9))], -1
+      ),
+      ("201 is not guessed", 201, [("Last-Modified", date(noonSeconds - 1000))], -1),
+      ("503 is not guessed", 503, [("Last-Modified", date(noonSeconds - 1000))], -1),
+      ("an unknown one is not guessed", 299, [("Last-Modified", date(noonSeconds - 1000))], -1),
+      (
+        "an unknown one is guessed with public", 299,
+        [("Last-Modified", date(noonSeconds - 1000)), ("Cache-Control", "Public")], 100_000
       ),
       ("404 is guessed", 404, [("Last-Modified", date(noonSeconds - 1000))], 100_000),
     ] as [(String, UInt16, [(String, String)], Int64)])
@@ -77,6 +120,13 @@ struct OriginLifetimeTests {
       ("Date that is none", [("Date", "yesterday")], 0, 0),
       ("first member of Age", [("Age", "7, 9")], 0, 7000),
       ("first line of Age", [("Age", "7"), ("Age", "9")], 0, 7000),
+      ("0 before another member", [("Age", "0, 9")], 0, 0),
+      ("first member of Age that is none", [("Age", "x, 9")], 0, 0),
+      ("Age with a parameter", [("Age", "7;a=b")], 0, 0),
+      ("quoted Age", [("Age", "\"7\"")], 0, 0), ("Age with letters", [("Age", "7s")], 0, 0),
+      ("empty Age", [("Age", "")], 0, 0), ("leading zeros of Age", [("Age", "007")], 0, 7000),
+      ("huge Age", [("Age", "99999999999999999999")], 0, 2_147_483_648_000),
+      ("two Dates", [("Date", date(noonSeconds - 5)), ("Date", date(noonSeconds - 5))], 0, 0),
       ("negative Age", [("Age", "-7")], 0, 0), ("decimal Age", [("Age", "7.0")], 0, 0),
       ("clock that went back", [], -5000, 0),
     ] as [(String, [(String, String)], Int64, Int64)])

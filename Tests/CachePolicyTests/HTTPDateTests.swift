@@ -12,6 +12,10 @@ struct HTTPDateTests {
       ("Thu, 29 Feb 2024 00:00:00 GMT", 1_709_164_800),
       ("Sun Nov 16 08:49:37 1994", 784_975_777), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
       ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
+      ("Tue, 19 Jan 2038 03:14:08 GMT", 2_147_483_648),
+      ("Thu, 18 AUG 2050 02:01:18 gMt", 2_544_400_878),
+      ("THURSDAY, 18-aug-50 02:01:18 gmt", 2_544_400_878),
+      ("thu AUG 18 02:01:18 2050", 2_544_400_878),
     ] as [(String, Int64)])
   func theThreeFormatsAreRead(_ value: String, _ seconds: Int64) {
     let bytes = Array(value.utf8)
@@ -30,6 +34,14 @@ struct HTTPDateTests {
     "Sun, 06-Nov-1994 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
     "Sonday, 06-Nov-94 08:49:37 GMT", "Sunday 06-Nov-94 08:49:37 GMT",
     "Sun Nov 6 08:49:37 1994", "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov  6 08:49:37 94  ",
+    "Sun, 06 Nov 1994 08:49:37 EST", "Sun, 06 Nov 1994 08:49:37 +0000",
+    "Sun, 06  Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994  08:49:37 GMT",
+    "Sun, 06 Nov 1994 08:49:37  GMT", "Sun,06 Nov 1994 08:49:37 GMT ",
+    "Sunday,  6-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-94 8:49:37 GMT",
+    "Sunday, 06 Nov 94 08:49:37 GMT", "Sunday, 06 Nov 1994 08:49:37 GMT",
+    "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 UTC", "Sun Nov 06 8:49:37 1994 ",
+    "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+    "\"Sun, 06 Nov 1994 08:49:37 GMT\"", "784111777784111777784111777",
     "Sun, 06 Nov +994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 +000",
   ])
   func anythingElseIsNoDate(_ value: String) {

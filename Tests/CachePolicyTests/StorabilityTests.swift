@@ -64,6 +64,10 @@ struct StorabilityTests {
       $0.status = 299
       $0.response = cacheControl("max-age=60, must-understand")
     },
+    .init("must-understand beside no-store of a status not understood", .status) {
+      $0.status = 599
+      $0.response = cacheControl("max-age=60, no-store, must-understand")
+    },
     .init("private", .private) { $0.response = cacheControl("max-age=60, private") },
     .init("private overruled", nil) {
       $0.response = cacheControl("max-age=60, private")
@@ -147,6 +151,16 @@ struct StorabilityTests {
     },
     .init("600", .status) { $0.status = 600 },
     .init("an unknown one with a lifetime", nil) { $0.status = 299 },
+    .init("an unknown error with a lifetime", nil) { $0.status = 499 },
+    .init("the last one with a lifetime", nil) { $0.status = 599 },
+    .init("an unknown one without a word", .status) {
+      $0.status = 299
+      $0.response = [("Last-Modified", date(0)), ("ETag", "\"x\"")]
+    },
+    .init("an unknown one that is public", nil) {
+      $0.status = 299
+      $0.response = [("Cache-Control", "public"), ("Last-Modified", date(0))]
+    },
     .init("an unknown one with a ttl of the route", .status) {
       $0.status = 299
       $0.response = []

@@ -24,6 +24,31 @@ struct ClientConditionTests {
       ("not modified since", [("If-Modified-Since", date(noonSeconds - 100))], 200, copy, true),
       ("since later", [("If-Modified-Since", date(noonSeconds))], 200, copy, true),
       ("modified since", [("If-Modified-Since", date(noonSeconds - 101))], 200, copy, false),
+      (
+        "since two dates",
+        [("If-Modified-Since", date(noonSeconds)), ("If-Modified-Since", date(noonSeconds))], 200,
+        copy, false
+      ),
+      (
+        "since, in the form of RFC 850", [("If-Modified-Since", "Sunday, 09-Sep-01 01:46:40 GMT")],
+        200, copy, true
+      ),
+      (
+        "a date that holds beside tags that do not",
+        [("If-Modified-Since", date(noonSeconds)), ("If-None-Match", "\"x\", \"y\"")], 200, copy,
+        false
+      ),
+      (
+        "a tag that holds beside a date that does not",
+        [("If-None-Match", "\"a\""), ("If-Modified-Since", date(0))], 200, copy, true
+      ),
+      ("a tag without quotes", [("If-None-Match", "a")], 200, copy, false),
+      ("case of a tag", [("If-None-Match", "\"A\"")], 200, copy, false),
+      ("a small w", [("If-None-Match", "w/\"a\"")], 200, copy, false),
+      ("the last of a list", [("If-None-Match", "\"x\" , W/\"y\",\"a\"")], 200, copy, true),
+      ("a comma within a tag", [("If-None-Match", "\"x,\"")], 200, copy, false),
+      ("any, in quotes", [("If-None-Match", "\"*\"")], 200, copy, false),
+      ("an empty list", [("If-None-Match", "")], 200, copy, false),
       ("since what is no date", [("If-Modified-Since", "x")], 200, copy, false),
       (
         "the date does not count beside a tag",
@@ -125,6 +150,8 @@ struct OriginConditionTests {
       ("nothing said", [], [("ETag", "\"a\"")], true),
       ("the same tag", [("ETag", "\"a\"")], [("ETag", "\"a\"")], true),
       ("weakly the same", [("ETag", "W/\"a\"")], [("ETag", "\"a\"")], true),
+      ("the same without quotes", [("ETag", "a")], [("ETag", "a")], true),
+      ("another without quotes", [("ETag", "b")], [("ETag", "a")], false),
       ("another tag", [("ETag", "\"b\"")], [("ETag", "\"a\"")], false),
       ("a tag for a copy without", [("ETag", "\"b\"")], [("Last-Modified", "x")], false),
       ("the same date", [("Last-Modified", "x")], [("Last-Modified", "x")], true),
@@ -136,6 +163,30 @@ struct OriginConditionTests {
   ) {
     let found = Validation.confirms(stored: Fields(stored), notModified: Fields(notModified))
     #expect(found == does)
+  }
+
+  @Test(
+    arguments: [
+      (
+        "its own words", [("Cache-Control", "max-age=5")],
+        [("Cache-Control", "private=\"x-me\""), ("X-Me", "1"), ("X-All", "1")]
+      ),
+      (
+        "the stored words", [("Cache-Control", "no-cache=\"x-me\"")],
+        [("X-Me", "1"), ("X-All", "1")]
+      ),
+      (
+        "a targeted field", [("X-Me", "0")],
+        [("CDN-Cache-Control", "private=\"x-me\""), ("X-Me", "1"), ("X-All", "1")]
+      ),
+    ] as [(String, [(String, String)], [(String, String)])])
+  func aNotModifiedBringsNothingThatMustNotBeStored(
+    _ name: String, _ stored: [(String, String)], _ notModified: [(String, String)]
+  ) {
+    let merged = Validation.merge(
+      stored: Fields(stored), notModified: Fields(notModified), targeted: ["CDN-Cache-Control"])
+    #expect(merged["X-Me"] == nil)
+    #expect(merged["X-All"] == "1")
   }
 
   @Test func aNotModifiedUpdatesEveryFieldButThoseOfTheBody() {

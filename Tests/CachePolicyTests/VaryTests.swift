@@ -68,6 +68,58 @@ struct VaryTests {
     #expect((back == block) == same)
   }
 
+  private static let languages: [(String, String, Bool)] = [
+    ("en", "en", true), ("en", "de", false), ("en, de", "EN,DE", true), ("en, de", "de, en", true),
+    ("en,de", " en ,\tde ", true), ("en, de;q=0.5", "de ; Q=0.50, en;q=1", true),
+    ("en, de;q=0.5", "de, en;q=0.5", false), ("en, de;q=0.5", "en, de", false),
+    ("en, de;q=0.5", "en, de;q=0.501", false), ("en, de", "en", false), ("en", "en, de", false),
+    ("en, en", "en", true), ("en", "en, , en", true), ("en-GB", "en", false), ("en", "e", false),
+    ("en, *;q=0.1", "*;q=0.1, en", true), ("*", "en", false), ("en;q=0", "en", false),
+    ("en;q=0", "", false), ("", " , ", true), ("", "en", false), ("en_GB", "en_GB", true),
+    ("en_GB, de", "de, en_GB", false), ("en;q=2", "en;q=2", true), ("en;q=2", "en", false),
+    ("en;q=1.001", "en", false), ("en;level=1", "en", false), ("en;q=0.0001", "en;q=0", false),
+  ]
+
+  @Test(arguments: languages)
+  func acceptLanguageIsTheSetOfItsRangesAndWeights(
+    _ one: String, _ other: String, _ same: Bool
+  ) throws {
+    for (left, right) in [(one, other), (other, one)] {
+      let (first, second) = ([("Accept-Language", left)], [("accept-language", right)])
+      let block = try #require(Self.block(["Accept-Language"], first))
+      let found = Vary.matches(block: block.span, request: Fields(second))
+      #expect(found == same)
+      let itself = Vary.matches(block: block.span, request: Fields(first))
+      #expect(itself)
+      let back = try #require(Self.block(["Accept-Language"], second))
+      #expect((back == block) == same)
+    }
+  }
+
+  @Test(arguments: [(24, true), (25, false)])
+  func moreLanguagesThanABrowserSendsAreComparedAsText(_ count: Int, _ same: Bool) throws {
+    let names = (0..<count).map { "x-\($0)" }
+    let one = names.joined(separator: ", ")
+    let other = names.reversed().joined(separator: ", ")
+    let block = try #require(Self.block(["Accept-Language"], [("Accept-Language", one)]))
+    let found = Vary.matches(block: block.span, request: Fields([("Accept-Language", other)]))
+    #expect(found == same)
+    let itself = Vary.matches(block: block.span, request: Fields([("Accept-Language", one)]))
+    #expect(itself)
+  }
+
+  @Test func acceptLanguageOfSeveralLinesIsOneSet() throws {
+    let block = try #require(
+      Self.block(["Accept-Language"], [("Accept-Language", "en"), ("Accept-Language", "de")]))
+    let found = Vary.matches(block: block.span, request: Fields([("Accept-Language", "DE, en")]))
+    #expect(found)
+    let absent = Vary.matches(block: block.span, request: Fields())
+    #expect(!absent)
+    let empty = try #require(Self.block(["Accept-Language"], [("Accept-Language", "")]))
+    let foundAbsent = Vary.matches(block: empty.span, request: Fields())
+    #expect(!foundAbsent)
+  }
+
   @Test func acceptEncodingThatIsAbsentIsNotOneThatIsEmpty() throws {
     let block = try #require(Self.block(["Accept-Encoding"], [("Accept-Encoding", "")]))
     let found = Vary.matches(block: block.span, request: Fields())
@@ -96,6 +148,15 @@ struct VaryTests {
       let part = Array(block[..<count])
       let found = Vary.matches(block: part.span, request: request)
       #expect(!found, "the first \(count) bytes")
+    }
+    let languages = Fields([("Accept-Language", "en, de;q=0.5")])
+    let whole = try #require(
+      Self.block(["Accept-Language"], [("Accept-Language", "en, de;q=0.5")]))
+    for index in whole.indices {
+      var changed = whole
+      changed[index] ^= 0x41
+      let found = Vary.matches(block: changed.span, request: languages)
+      #expect(!found, "byte \(index)")
     }
     let tooLong: [UInt8] = [1, 0, 0x61, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0x31]
     let found = Vary.matches(block: tooLong.span, request: request)

@@ -44,6 +44,9 @@ public struct ResponseDirectives: Sendable, Equatable {
   }
 
   mutating func add(_ directive: Directive, of value: Span<UInt8>) {
+    var directive = directive
+    // RFC 9213 §2.1: a string is not the Integer that a structured field needs there.
+    if isTargeted, directive.isQuoted { directive.isNoNumber = true }
     let name = value.extracting(directive.name)
     switch name.count {
     case 6:
@@ -214,8 +217,9 @@ struct Directive {
   var argument: Range<Int>
   var hasArgument = false
   var isQuoted = false
-  /// The `=` had whitespace beside it, which the grammar does not allow.
-  var isLoose = false
+  /// The argument is no number whatever its digits: the `=` had whitespace beside it, which the
+  /// grammar does not allow, or the field takes no quoted ones.
+  var isNoNumber = false
 
   init(_ line: Span<UInt8>, _ member: Range<Int>) {
     var equals = member.lowerBound
@@ -225,7 +229,7 @@ struct Directive {
     guard equals < member.upperBound else { return }
     hasArgument = true
     argument = ASCII.trimmed(line, equals + 1..<member.upperBound)
-    isLoose = name.upperBound != equals || argument.lowerBound != equals + 1
+    isNoNumber = name.upperBound != equals || argument.lowerBound != equals + 1
     if argument.count >= 2, line[argument.lowerBound] == 0x22,
       ASCII.quotedStringEnd(line, argument.lowerBound) == argument.upperBound
     {
@@ -236,7 +240,7 @@ struct Directive {
 
   /// The argument as delta-seconds, quoted or not (RFC 9111 §5.2).
   func seconds(_ line: Span<UInt8>) -> Int64? {
-    isLoose ? nil : ASCII.deltaSeconds(line.extracting(argument))
+    isNoNumber ? nil : ASCII.deltaSeconds(line.extracting(argument))
   }
 
   /// The smaller of this argument and what was there; an argument that cannot be read is 0.
