@@ -156,7 +156,8 @@ extension Repository {
     guard let record = candidate else { return false }
     let stored = StoredHead.fields(of: record.head)
     guard Validation.confirms(stored: stored, notModified: fields) else { return false }
-    let merged = Validation.merge(stored: stored, notModified: fields)
+    let merged = Validation.merge(
+      stored: stored, notModified: fields, targeted: plan.route.targetedCacheControl)
     let directives = ResponseDirectives(merged, targeted: plan.route.targetedCacheControl)
     // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
     var spoken = merged
