@@ -144,19 +144,11 @@ struct ParameterName {
     index += 1
     if byte == UInt8(ascii: "+") { return UInt8(ascii: " ") }
     guard byte == UInt8(ascii: "%") else { return byte }
-    guard index + 1 < raw.count, let high = hexValue(raw[index]), let low = hexValue(raw[index + 1])
+    guard index + 1 < raw.count, let high = ASCII.hexValue(raw[index]),
+      let low = ASCII.hexValue(raw[index + 1])
     else { return nil }
     index += 2
     return high << 4 | low
-  }
-
-  private static func hexValue(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 
   private static func folded(_ byte: UInt8) -> UInt8 {

@@ -63,7 +63,7 @@ public enum PathNormalization {
         if isDotSegment(path, from: index) { needsWork = true }
       case percent:
         guard index + 1 < path.count,
-          let high = hexValue(path[index]), let low = hexValue(path[index + 1])
+          let high = ASCII.hexValue(path[index]), let low = ASCII.hexValue(path[index + 1])
         else { return .refused(.malformedPercent) }
         let value = high << 4 | low
         if isUnreserved(value) || isLowercase(path[index]) || isLowercase(path[index + 1])
@@ -88,8 +88,8 @@ public enum PathNormalization {
     var index = 0
     while index < path.count {
       let byte = path[index]
-      guard byte == percent, let high = hexValue(path[index + 1]),
-        let low = hexValue(path[index + 2])
+      guard byte == percent, let high = ASCII.hexValue(path[index + 1]),
+        let low = ASCII.hexValue(path[index + 2])
       else {
         buffer.append(byte)
         index += 1
@@ -175,8 +175,8 @@ public enum PathNormalization {
   /// How many bytes a backslash or an encoded separator takes here; 0: neither.
   private static func separatorWidth(_ bytes: [UInt8], at index: Int) -> Int {
     if bytes[index] == backslash { return 1 }
-    guard bytes[index] == percent, let high = hexValue(bytes[index + 1]),
-      let low = hexValue(bytes[index + 2]), isEncodedSeparator(high << 4 | low)
+    guard bytes[index] == percent, let high = ASCII.hexValue(bytes[index + 1]),
+      let low = ASCII.hexValue(bytes[index + 2]), isEncodedSeparator(high << 4 | low)
     else { return 0 }
     return 3
   }
@@ -211,15 +211,6 @@ public enum PathNormalization {
 
   private static func isLowercase(_ byte: UInt8) -> Bool {
     byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
-  }
-
-  private static func hexValue(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 
   private static func upperHexDigit(_ value: UInt8) -> UInt8 {

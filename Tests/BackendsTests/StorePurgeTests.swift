@@ -199,6 +199,37 @@ struct StorePurgeTests {
     RecordBuffer.sample(entryID: entryID, name: "a", body: [1], tags: tags)
   }
 
+  /// What a request's path brought into a pattern stays literal in memory; its text may read as a
+  /// wildcard, as another pattern's does, or not at all.
+  @Test(arguments: ["*", "a*b", "**", "{x}", "{", "}x", "a%2Ab"])
+  func aPatternFilledByAPathNeitherHidesAnotherNorIsLost(_ value: String) throws {
+    let folder = TemporaryFolder()
+    let fixture = try StoreFixture(folder: folder)
+    let target = try InvalidationTarget(parsing: "/a/{id}/**")
+    guard case .path(let filled)? = target.filled(with: [(name: "id", value: value)]) else {
+      Issue.record("not filled")
+      return
+    }
+    let secret = fixture.store.keySecret
+    Self.putAll(fixture)
+    fixture.store.purge(.pattern(filled))
+    // The same text from policies.json, and wider.
+    fixture.store.purge(Self.pattern("/a/*/**"))
+    #expect(Self.found(fixture).isDisjoint(with: ["below", "slash behind", "plain", "sibling"]))
+    // What the file keeps of it covers the path that it was made for.
+    guard let kept = PurgeTarget(.pattern(filled), secret: secret) else { return }
+    let row = kept.row(floor: 7)
+    let read = try #require(row.withUnsafeBytes { PurgeTarget.read($0) })
+    #expect(read.target == kept && read.floor == 7)
+    guard case .pattern(let pattern) = read.target else {
+      Issue.record("no pattern")
+      return
+    }
+    let path = Array("/a/\(value)/b".utf8)
+    let isCovered = pattern.pattern.matches(host: [UInt8]().span, path: path.span)
+    #expect(isCovered)
+  }
+
   @Test func aFillThatBeganBeforeThePurgeDoesNotLandHoweverLateItEnds() throws {
     let fixture = try StoreFixture()
     let before = fixture.store.beginFill()

@@ -6,8 +6,7 @@ import Testing
 /// Tests/Diagnostics holds pairs: NAME.json, a file as somebody may write it, and NAME.txt, exactly
 /// what `larder check` says of it. A new pair needs no line here.
 @Suite struct ConfigurationCorpusTests {
-  private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "Diagnostics")
+  private static let corpus = Corpus("Diagnostics")
 
   /// Values that the files name, and that no diagnostic may show.
   private static let environment = [
@@ -15,27 +14,19 @@ import Testing
     "WORD": "cache-first", "QUOTE": "hunter2\"x\"", "TRUTH": "true",
   ]
 
-  private static let names: [String] = {
-    // An empty list fails the count below.
-    let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return files.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
-  }()
-
-  private static func text(_ name: String) throws -> String {
-    try String(contentsOf: folder.appending(path: name), encoding: .utf8)
-  }
+  private static let names = corpus.names
 
   @Test func corpusIsThere() throws {
     #expect(Self.names.count >= 100)
-    let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
-    #expect(Set(files) == Set(Self.names.flatMap { ["\($0).json", "\($0).txt"] }))
+    #expect(Self.corpus.isComplete)
   }
 
   @Test(arguments: names)
   func fileIsDiagnosedExactly(name: String) throws {
-    let expected = try Self.text("\(name).txt").split(separator: "\n").map(String.init)
+    let expected = try Self.corpus.text("\(name).txt").split(separator: "\n").map(String.init)
     let result = ConfigurationLoader.load(
-      text: try Self.text("\(name).json"), file: "\(name).json", environment: Self.environment)
+      text: try Self.corpus.text("\(name).json"), file: "\(name).json",
+      environment: Self.environment)
     let found: [Diagnostic]
     switch result {
     case .loaded(let configuration, let warnings):
@@ -60,6 +51,6 @@ import Testing
   /// Neither a value of the environment nor a password of a URL gets into a log.
   @Test(arguments: names)
   func secretsAreNotQuoted(name: String) throws {
-    #expect(!(try Self.text("\(name).txt")).lowercased().contains("hunter2"))
+    #expect(!(try Self.corpus.text("\(name).txt")).lowercased().contains("hunter2"))
   }
 }

@@ -34,6 +34,20 @@ import Testing
     }
   }
 
+  @Test func whatIsWrongAThousandTimesOverIsCounted() {
+    let routes = Array(repeating: "1", count: 1_500).joined(separator: ",\n")
+    let text = "{ version: 1, upstreams: { a: { url: 'http://a' } }, routes: [\n\(routes)] }"
+    guard
+      case .refused(let found) = ConfigurationLoader.load(
+        text: text, file: "p.json", environment: [:])
+    else {
+      Issue.record("loaded")
+      return
+    }
+    #expect(found.count == Limits().diagnostics + 1)
+    #expect(found.last?.message.hasSuffix(" more from here on") == true)
+  }
+
   @Test(arguments: syntaxRows + topRows + upstreamRows + routeRows + policyRows)
   func fileIsDiagnosedExactly(row: Row) {
     let environment = ["PORT": "8081", "EMPTY": "", "WORD": "cache-first"]

@@ -277,20 +277,6 @@ private struct Refused: Error {}
     #expect(upstream.baseURL == baseURL)
   }
 
-  @Test func whatIsWrongAThousandTimesOverIsCounted() {
-    let routes = Array(repeating: "1", count: 1_500).joined(separator: ",\n")
-    let text = "{ version: 1, upstreams: { a: { url: 'http://a' } }, routes: [\n\(routes)] }"
-    guard
-      case .refused(let found) = ConfigurationLoader.load(
-        text: text, file: "p.json", environment: [:])
-    else {
-      Issue.record("loaded")
-      return
-    }
-    #expect(found.count == Limits().diagnostics + 1)
-    #expect(found.last?.message.hasSuffix(" more from here on") == true)
-  }
-
   @Test(arguments: [("/nowhere/p.json", "no such file or directory"), ("/", "is a directory")])
   func fileThatCannotBeReadIsRefusedWithItsReason(path: String, reason: String) {
     var lines: [String] = []

@@ -108,30 +108,20 @@ import Testing
 /// Tests/FailingPolicyTests holds pairs: NAME.json, a file whose own tests fail, and NAME.txt,
 /// exactly what is said of them. A new pair needs no line here.
 @Suite struct FailingPolicyTestsCorpus {
-  private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "FailingPolicyTests")
+  private static let corpus = Corpus("FailingPolicyTests")
 
-  private static let names: [String] = {
-    // An empty list fails the count below.
-    let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    return files.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
-  }()
-
-  private static func text(_ name: String) throws -> String {
-    try String(contentsOf: folder.appending(path: name), encoding: .utf8)
-  }
+  private static let names = corpus.names
 
   @Test func corpusIsThere() throws {
     #expect(Self.names.count >= 2)
-    let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
-    #expect(Set(files) == Set(Self.names.flatMap { ["\($0).json", "\($0).txt"] }))
+    #expect(Self.corpus.isComplete)
   }
 
   @Test(arguments: names)
   func failuresAreSaidExactly(name: String) throws {
-    let expected = try Self.text("\(name).txt").split(separator: "\n").map(String.init)
+    let expected = try Self.corpus.text("\(name).txt").split(separator: "\n").map(String.init)
     let read = ConfigurationLoader.load(
-      text: try Self.text("\(name).json"), file: "\(name).json",
+      text: try Self.corpus.text("\(name).json"), file: "\(name).json",
       environment: ["SECRET": "hunter2"])
     guard
       case .failing(_, _, let tests, let file) = TestedConfiguration.testing(

@@ -1,3 +1,4 @@
+internal import Foundation
 import Proxy
 import Support
 import Testing
@@ -226,5 +227,64 @@ struct ReloadScenarios {
         lines.contains { $0.contains("the new configuration is refused") }
       })
     #expect(try proxy.statistics().config.lastError != nil)
+  }
+
+  /// As a deployment does: the folder on the way to the file is a link, and is swung.
+  @Test func aLinkThatIsSwungIsNoticedAndAMissingFileIsSaidOnce() throws {
+    let origin = try ScriptedOrigin()
+    defer { origin.stop() }
+    let noted = Monitored<[String]>([])
+    let folder = try TemporaryFolder()
+    let files = FileManager.default
+    for (name, routes) in [("one", Self.stored), ("two", Self.passed)] {
+      try files.createDirectory(atPath: "\(folder.path)/\(name)", withIntermediateDirectories: true)
+      try Self.policies(routes).replacingOccurrences(
+        of: "{ORIGIN}", with: "127.0.0.1:\(origin.port)"
+      )
+      .write(toFile: "\(folder.path)/\(name)/p.json", atomically: true, encoding: .utf8)
+    }
+    let link = "\(folder.path)/current"
+    try files.createSymbolicLink(atPath: link, withDestinationPath: "one")
+    let proxy = try TestProxy(
+      file: "\(link)/p.json", folder: folder,
+      log: Log { _, text in noted.update { $0.append(text) } })
+    defer { proxy.stop() }
+    try files.createSymbolicLink(atPath: "\(link).new", withDestinationPath: "two")
+    #expect(rename("\(link).new", link) == 0)
+    #expect(noted.wait { lines in lines.contains { $0.contains("configuration 2 is in force") } })
+    try files.removeItem(atPath: "\(folder.path)/two/p.json")
+    #expect(noted.wait { lines in lines.contains { $0.contains("is refused") } })
+    // More stirs in the folder, and the file's return: what is missing is not said again.
+    for number in 0..<3 {
+      try "x".write(
+        toFile: "\(folder.path)/two/other\(number)", atomically: true, encoding: .utf8)
+    }
+    try files.copyItem(atPath: "\(folder.path)/one/p.json", toPath: "\(folder.path)/two/p.json")
+    #expect(noted.wait { lines in lines.contains { $0.contains("configuration 3 is in force") } })
+    #expect(noted.read { lines in lines.count { $0.contains("is refused") } } == 1)
+  }
+
+  @Test func originsThatFailAreLoggedAtOnceAndThenSummedUp() throws {
+    let origin = try ScriptedOrigin()
+    origin.stop()
+    let noted = Monitored<[String]>([])
+    let proxy = try TestProxy(
+      policies: Self.policies(Self.passed), origin: origin,
+      log: Log { _, text in noted.update { $0.append(text) } })
+    defer { proxy.stop() }
+    for _ in 0..<3 {
+      let answer = try proxy.get("/a")
+      #expect(answer.status == 502)
+    }
+    try proxy.settle()
+    let first = noted.read { $0 }
+    #expect(first.count == 1)
+    #expect(
+      first[0].hasPrefix("a: upstream \"origin\" (127.0.0.1:\(origin.port)): origin unreachable"))
+    proxy.advance(seconds: 11)
+    _ = try proxy.get("/a")
+    try proxy.settle()
+    let then = noted.read { $0 }
+    #expect(then.count == 2 && then[1].hasSuffix("(and 2 failures since the last line)"))
   }
 }

@@ -17,6 +17,8 @@ public final class TestProxy {
   /// nil while it is stopped: the store's folder is free once the last reference is gone.
   public private(set) var server: Server?
   private let folder: TemporaryFolder
+  /// Where its policies.json is.
+  private let file: String
   private let log: Log
   /// Whether a change of the file is noticed without an order.
   private let watchesFile: Bool
@@ -29,18 +31,30 @@ public final class TestProxy {
     watchesFile: Bool = false, log: Log = .silent
   ) throws {
     _ = ignoringBrokenPipes
-    self.folder = try folder ?? TemporaryFolder()
+    let folder = try folder ?? TemporaryFolder()
+    self.folder = folder
+    file = folder.path + "/policies.json"
     self.log = log
     self.watchesFile = watchesFile
     try TestProxy.write(policies, origin, self.folder)
-    configuration = try TestProxy.configuration(self.folder)
+    configuration = try TestProxy.configuration(file, folder)
+    server = try start()
+  }
+
+  /// One whose file is there already, and is watched.
+  public init(file: String, folder: TemporaryFolder, log: Log) throws {
+    _ = ignoringBrokenPipes
+    self.folder = folder
+    self.file = file
+    self.log = log
+    watchesFile = true
+    configuration = try TestProxy.configuration(file, folder)
     server = try start()
   }
 
   private func start() throws -> Server {
-    let folder = self.folder
-    let path = watchesFile ? folder.path + "/policies.json" : nil
-    let source = Reloader.Source(path: path) { TestProxy.load(folder) }
+    let (file, folder) = (self.file, self.folder)
+    let source = Reloader.Source(path: watchesFile ? file : nil) { TestProxy.load(file, folder) }
     return try Server.start(configuration, source: source, clock: clock, log: log)
   }
 
@@ -52,9 +66,11 @@ public final class TestProxy {
     try text.write(toFile: folder.path + "/policies.json", atomically: true, encoding: .utf8)
   }
 
-  private static func load(_ folder: TemporaryFolder) -> ConfigurationLoader.LoadResult {
+  private static func load(
+    _ file: String, _ folder: TemporaryFolder
+  ) -> ConfigurationLoader.LoadResult {
     let result = TestedConfiguration.load(
-      path: folder.path + "/policies.json", environment: [:]
+      path: file, environment: [:]
     ).loadResult
     guard case .loaded(var configuration, let warnings) = result else { return result }
     let anyPort = Configuration.ListenAddress(host: "127.0.0.1", port: 0)
@@ -65,8 +81,10 @@ public final class TestProxy {
     return .loaded(configuration, warnings: warnings)
   }
 
-  private static func configuration(_ folder: TemporaryFolder) throws -> Configuration {
-    switch load(folder) {
+  private static func configuration(
+    _ file: String, _ folder: TemporaryFolder
+  ) throws -> Configuration {
+    switch load(file, folder) {
     case .refused(let diagnostics):
       throw Refused(description: diagnostics.map(\.description).joined(separator: "\n"))
     case .loaded(let configuration, _): return configuration
@@ -172,7 +190,7 @@ public final class TestProxy {
     stop()
     if let policies, let origin {
       try TestProxy.write(policies, origin, folder)
-      configuration = try TestProxy.configuration(folder)
+      configuration = try TestProxy.configuration(file, folder)
     }
     server = try start()
   }

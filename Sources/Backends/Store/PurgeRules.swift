@@ -279,8 +279,10 @@ extension PurgeRules.State {
     guard case .pattern(let added) = target else { return .everything }
     var wider: Set<PurgePattern> = []
     for pattern in patterns + [added] {
-      guard let widened = pattern.pattern.widened else { return .everything }
-      wider.insert(PurgePattern(widened))
+      guard let widened = pattern.pattern.widened.flatMap(PurgePattern.init) else {
+        return .everything
+      }
+      wider.insert(widened)
     }
     // So that there is room for some time.
     guard wider.count <= max(1, patternsMax / 2) else { return .everything }

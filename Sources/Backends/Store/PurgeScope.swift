@@ -28,14 +28,22 @@ public struct PurgeReceipt: Sendable, Equatable {
   public let floor: UInt64
 }
 
-/// A pattern without its methods.
+/// A pattern without its methods, as its text says it.
+///
+/// Its text is what the file keeps and what tells patterns apart, so that the pattern is the one
+/// that the text reads as: a `*` that a request's path brought becomes a wildcard, and covers more.
 struct PurgePattern: Hashable, Sendable {
   let pattern: RoutePattern
   let text: String
 
-  init(_ pattern: RoutePattern) {
-    self.pattern = pattern
-    text = pattern.target
+  /// Nil: no pattern covers all that this one does, but everything does.
+  init?(_ pattern: RoutePattern) {
+    // What does not read again is covered by its first segment's whole tree.
+    guard let readable = (try? RoutePattern(parsing: pattern.target)) ?? pattern.widened else {
+      return nil
+    }
+    self.pattern = readable
+    text = readable.target
   }
 
   static func == (left: PurgePattern, right: PurgePattern) -> Bool { left.text == right.text }
@@ -67,7 +75,8 @@ enum PurgeTarget: Hashable, Sendable {
       if let path = pattern.literalPath {
         self = .path(Self.pathHash(path, secret), pattern.host)
       } else {
-        self = .pattern(PurgePattern(pattern))
+        guard let readable = PurgePattern(pattern) else { return nil }
+        self = .pattern(readable)
       }
     }
   }
@@ -190,8 +199,11 @@ extension PurgeTarget {
       guard let host = try? RoutePattern.HostPattern(parsing: text(17)) else { return nil }
       return (.path(word(9), host), floor)
     case patternKind:
-      guard let pattern = try? RoutePattern(parsing: text(9)) else { return nil }
-      return (.pattern(PurgePattern(pattern)), floor)
+      // Refused: the row is damaged, and so says nil.
+      guard let pattern = try? RoutePattern(parsing: text(9)),
+        let readable = PurgePattern(pattern)
+      else { return nil }
+      return (.pattern(readable), floor)
     default: return nil
     }
   }

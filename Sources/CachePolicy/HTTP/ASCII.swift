@@ -14,6 +14,13 @@ public enum ASCII {
   @inlinable
   public static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
+  /// The value of a hexadecimal digit in either case; nil: it is none.
+  public static func hexValue(_ byte: UInt8) -> UInt8? {
+    if isDigit(byte) { return byte - 0x30 }
+    let letter = lowercased(byte) &- 0x61
+    return letter < 6 ? letter + 10 : nil
+  }
+
   /// Space and horizontal tab: OWS of RFC 9110 §5.6.3.
   @inlinable
   public static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -58,9 +58,9 @@ extension ConfigurationChecks {
     let kept = found.map { configuration.routes[$0] }
     let policy = kept?.policy ?? configuration.defaults.policy
     let options = kept?.options ?? configuration.defaults.options
-    let takesRest = pattern.target.contains("*") || pattern.host != nil
     // A wildcard or a host may reach routes that the one path does not show.
-    return takesRest || policy.strategy != .networkOnly || !options.clientStrategies.isEmpty
+    let mayReachOthers = pattern.target.contains("*") || pattern.host != nil
+    return mayReachOthers || policy.strategy != .networkOnly || !options.clientStrategies.isEmpty
       || configuration.routes.contains { $0.pattern.host != nil }
   }
 
