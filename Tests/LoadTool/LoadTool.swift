@@ -23,6 +23,8 @@ enum LoadTool {
                                            N requests at once; all bodies must be whole and equal
       slow  --port P --path X --bytes-per-second R [--count N] [--seconds S]
                                            N clients that read R bytes a second each
+      pace  --port P --path X --rate R [--connections C] [--seconds S]
+                                           R requests a second for S seconds, and their latencies
       keys  --port P --count N [--prefix X] [--connections C] [--pipeline D] [--seconds S]
                                            N requests for X0, X1, X2, ...
 
@@ -48,6 +50,7 @@ enum LoadTool {
       case "idle": return try holdIdleConnections(options)
       case "herd": return try sendHerd(options)
       case "slow": return try readSlowly(options)
+      case "pace": return try keepPace(options)
       case "keys": return try requestKeys(options)
       default: throw UsageError(reason: "no command \(command)")
       }

@@ -9,6 +9,7 @@ struct Options {
   private(set) var count = 1
   private(set) var connectionCount = 32
   private(set) var pipelineDepth = 1
+  private(set) var rate = 1000
   private(set) var bytesPerSecond = 65_536
   private(set) var timeLimitMilliseconds: Int64 = 60_000
   private var givenAuthority: String?
@@ -36,6 +37,7 @@ struct Options {
     case "--count": count = try number(name, value, 1...10_000_000)
     case "--connections": connectionCount = try number(name, value, 1...1000)
     case "--pipeline": pipelineDepth = try number(name, value, 1...64)
+    case "--rate": rate = try number(name, value, 1...1_000_000)
     case "--bytes-per-second": bytesPerSecond = try number(name, value, 1...(1 << 30))
     case "--seconds": timeLimitMilliseconds = Int64(try number(name, value, 1...3600)) * 1000
     case "--path": path = try visible(name, value)
