@@ -123,7 +123,7 @@ struct HopByHopTests {
         [
           ("Proxy-Authenticate", "1"), ("Proxy-Authorization", "1"), ("Proxy-Connection", "1"),
           ("Trailer", "1"), ("Transfer-Encoding", "chunked"), ("Upgrade", "h2c"),
-          ("HTTP2-Settings", "x"),
+          ("HTTP2-Settings", "x"), ("proxy-authentication-info", "x"),
         ], []
       ),
     ] as [(String, [(String, String)], [String])])
