@@ -90,8 +90,8 @@ extension Freshness {
   /// The lifetime that holds for the route, and what was left of it when the copy came.
   ///
   /// What a policy says counts from the receipt: an Age or Date of the origin's does not shorten
-  /// it, and `min` and `max` bound what is left then. Errors follow `negative` or the origin's
-  /// explicit words, never ttl.
+  /// it, and `min` and `max` bound what is left then. Errors follow `negative` or the origin,
+  /// never ttl; a route with a ttl takes none of the origin's guesses for them either.
   static func effectiveLifetime(
     of metadata: StoredMetadata, policy: borrowing Policy
   ) -> (milliseconds: Int64, leftAtReceiptMilliseconds: Int64) {
@@ -105,7 +105,7 @@ extension Freshness {
       if let negative = policy.negativeLifetimeMilliseconds(status: metadata.status) {
         return (negative, negative)
       }
-      return isExplicit ? byOrigin : none
+      return isExplicit || policy.timeToLive == .origin ? byOrigin : none
     }
     switch policy.timeToLive {
     case .origin: return byOrigin

@@ -9,6 +9,8 @@ public enum Freshness {
   /// A guessed lifetime is a tenth of the time since Last-Modified (RFC 9111 §4.2.2), and not more
   /// than this.
   public static let heuristicLifetimeMillisecondsMax: Int64 = 86_400_000
+  /// The same for an error: a guess must not outlast by much what may be mended any moment.
+  public static let heuristicErrorLifetimeMillisecondsMax: Int64 = 60_000
 
   /// What the origin said of a response, as numbers. The entry's number and the body's length stay
   /// 0, for the store to fill in.
@@ -60,7 +62,9 @@ public enum Freshness {
       modified <= dateSeconds
     else { return (-1, []) }
     let guess = (dateSeconds - modified) * 100
-    return (min(guess, heuristicLifetimeMillisecondsMax), .heuristic)
+    let most =
+      status >= 400 ? heuristicErrorLifetimeMillisecondsMax : heuristicLifetimeMillisecondsMax
+    return (min(guess, most), .heuristic)
   }
 
   /// Expires less Date; an Expires that is no date, `0` above all, has passed (RFC 9111 §5.3), and

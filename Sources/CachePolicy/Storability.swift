@@ -65,9 +65,19 @@ public enum Storability {
       return .noStore
     }
     if directives.isPrivate, identity == .none, !ignored.contains(.private) { return .private }
-    if response.contains(.setCookie), !ignored.contains(.setCookie) { return .setCookie }
+    if response.contains(.setCookie), !ignored.contains(.setCookie),
+      !leavesOutSetCookie(directives)
+    {
+      return .setCookie
+    }
     if Vary.isAny(response), !ignored.contains(.vary) { return .varyAny }
     return nil
+  }
+
+  /// `private="set-cookie"` and `no-cache="set-cookie"`: the origin itself says that the rest may
+  /// be shared without it (RFC 9111 §5.2.2.4, §5.2.2.7).
+  private static func leavesOutSetCookie(_ directives: ResponseDirectives) -> Bool {
+    directives.fieldsNotStored.contains { ASCII.equalsIgnoringCase($0.span, "set-cookie") }
   }
 
   /// Whether the status may be kept on these grounds, and whether the copy could ever serve.
@@ -77,7 +87,9 @@ public enum Storability {
     let isExplicit = metadata.flags.contains(.explicitLifetime)
     if status >= 400 {
       let negative = policy.negativeLifetimeMilliseconds(status: status)
-      guard negative != nil || isExplicit else { return .status }
+      // A route without a ttl is RFC 9111 alone, with its guesses (§4.2.2).
+      let isGuessed = metadata.flags.contains(.heuristic) && policy.timeToLive == .origin
+      guard negative != nil || isExplicit || isGuessed else { return .status }
     } else if !isExplicit, !directives.isPublic, !StatusRules.isUnderstood(status) {
       return .status
     } else if !isExplicit, !directives.isPublic, !StatusRules.isHeuristicallyCacheable(status),

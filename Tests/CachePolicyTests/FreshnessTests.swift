@@ -97,7 +97,12 @@ struct OriginLifetimeTests {
         "an unknown one is guessed with public", 299,
         [("Last-Modified", date(noonSeconds - 1000)), ("Cache-Control", "Public")], 100_000
       ),
-      ("404 is guessed", 404, [("Last-Modified", date(noonSeconds - 1000))], 100_000),
+      ("404 is guessed", 404, [("Last-Modified", date(noonSeconds - 500))], 50_000),
+      ("404 is guessed a minute at most", 404, [("Last-Modified", date(0))], 60_000),
+      (
+        "503 is guessed with public, a minute at most", 503,
+        [("Last-Modified", date(0)), ("Cache-Control", "public")], 60_000
+      ),
     ] as [(String, UInt16, [(String, String)], Int64)])
   func theOriginGivesALifetime(
     _ name: String, _ status: UInt16, _ pairs: [(String, String)], _ milliseconds: Int64

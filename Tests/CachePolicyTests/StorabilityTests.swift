@@ -121,6 +121,19 @@ struct StorabilityTests {
       $0.response.append(("Set-Cookie", "a=b"))
       $0.identity = .authorization
     },
+    .init("Set-Cookie that private names", nil) {
+      $0.response = cacheControl("max-age=60, private=\"Set-Cookie\"") + [("Set-Cookie", "a=b")]
+    },
+    .init("Set-Cookie that no-cache names among others", nil) {
+      $0.response =
+        cacheControl("max-age=60, no-cache=\"x-a, set-cookie\"") + [("Set-Cookie", "a=b")]
+    },
+    .init("Set-Cookie beside another private field", .setCookie) {
+      $0.response = cacheControl("max-age=60, private=\"x-a\"") + [("Set-Cookie", "a=b")]
+    },
+    .init("Set-Cookie that private names without quotes", .private) {
+      $0.response = cacheControl("max-age=60, private=set-cookie") + [("Set-Cookie", "a=b")]
+    },
     .init("Set-Cookie overruled", nil) {
       $0.response.append(("Set-Cookie", "a=b"))
       $0.policy.ignoreOrigin = .setCookie
@@ -188,7 +201,34 @@ struct StorabilityTests {
     },
     .init("404 without a lifetime", .status) {
       $0.status = 404
-      $0.response = [("Last-Modified", date(0)), ("ETag", "\"x\"")]
+      $0.response = [("ETag", "\"x\"")]
+    },
+    .init("404 with a lifetime that is guessed", nil) {
+      $0.status = 404
+      $0.response = [("Last-Modified", date(0))]
+    },
+    .init("404 with a guess on a route with a ttl", .status) {
+      $0.status = 404
+      $0.response = [("Last-Modified", date(0))]
+      $0.policy.timeToLive = .fixed(milliseconds: 1000)
+    },
+    .init("404 with a guess on a route with a default ttl", .status) {
+      $0.status = 404
+      $0.response = [("Last-Modified", date(0))]
+      $0.policy.timeToLive = .clamped(
+        defaultMilliseconds: 1000, minMilliseconds: nil, maxMilliseconds: nil)
+    },
+    .init("503 with a last change, which is not guessed", .status) {
+      $0.status = 503
+      $0.response = [("Last-Modified", date(0))]
+    },
+    .init("503 that is public, with a guess", nil) {
+      $0.status = 503
+      $0.response = [("Last-Modified", date(0)), ("Cache-Control", "public")]
+    },
+    .init("503 that is public, without a last change", .status) {
+      $0.status = 503
+      $0.response = [("Cache-Control", "public")]
     },
     .init("404 with a ttl of the route", .status) {
       $0.status = 404

@@ -52,6 +52,19 @@ struct ErrorStoringScenarios {
     }
   }
 
+  @Test func anErrorOfARouteWithoutATtlIsKeptForAGuessOfAMinuteAtMost() throws {
+    try scenario(#"{ "name": "r", "match": "/**", "strategy": "cache-first" },"#) { origin, proxy in
+      origin.on("/a") {
+        .text("no \($0.number)", status: 404, "Last-Modified: Thu, 01 Jan 1998 00:00:00 GMT")
+      }
+      expect(try proxy.get("/a"), "no 1", status: 404, .stored("uri-miss"))
+      proxy.advance(seconds: 59)
+      expect(try proxy.get("/a"), "no 1", status: 404, .hit)
+      proxy.advance(seconds: 1)
+      expect(try proxy.get("/a"), "no 2", status: 404, .stored("stale"))
+    }
+  }
+
   @Test func negativeGoesBeforeTheOriginsOwnLifetime() throws {
     try scenario(windowedRoute("cache-first", ErrorStoringScenarios.negative)) { origin, proxy in
       origin.on("/a") { .text("no \($0.number)", status: 404, "Cache-Control: max-age=86400") }

@@ -193,4 +193,18 @@ struct StorabilityScenarios {
       expect(try proxy.get("/a", "Host: one.example:81"), "v3", .stored("uri-miss"))
     }
   }
+
+  /// The client that the origin answers gets the cookie, those after it the rest.
+  @Test(arguments: ["private", "no-cache"])
+  func aCookieThatTheOriginKeepsOutOfSharedCopiesIsLeftOut(_ word: String) throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on("/a", .text("v", "Set-Cookie: a=b", "Cache-Control: \(word)=\"set-cookie\""))
+      let first = try proxy.get("/a")
+      expect(first, "v", .stored("uri-miss"))
+      #expect(first.first("Set-Cookie") == "a=b")
+      let second = try proxy.get("/a")
+      expect(second, "v", .hit)
+      #expect(second.first("Set-Cookie") == nil)
+    }
+  }
 }

@@ -57,6 +57,7 @@ http {
     add_header Cache-Control max-age=86400;
     add_header X-Origin-Request \$connection-\$connection_requests;
     etag on;
+    location /r/ { rewrite ^ /1k.bin break; }
     location /k/ { return 200 "entry \$uri: 64 bytes or so of text, as a small JSON answer has it\n"; }
   }
 }

@@ -69,7 +69,7 @@ measure() {
   measured=$(process_tree "$(process_of "$measure_contender")")
   # shellcheck disable=SC2086
   ticks_before=$(processor_ticks $measured)
-  wrk -t1 -c"$connections" -d"${seconds}s" -H "Host: $authority" "$@" \
+  wrk -t1 -c"${row_connections:-$connections}" -d"${seconds}s" -H "Host: $authority" "$@" \
     "http://127.0.0.1:$(port_of "$measure_contender")$measure_path" >"$work/wrk.out" ||
     die "wrk failed on $measure_contender"
   # shellcheck disable=SC2086
@@ -91,10 +91,39 @@ measure() {
 # path_of ROW
 path_of() {
   case $1 in
+  hit-1k-*) echo /1k.bin ;;
   hit-*) echo "/${1#hit-}.bin" ;;
   not-modified) echo /1k.bin ;;
   pass-1k) echo /pass/1k.bin ;;
   esac
+}
+
+# write_script ROW: what wrk runs for it, to $work/script.lua; false where there is nothing to run.
+#
+# hit-1k-keys: random keys of 10,000. hit-1k-pipelined: 16 requests in one write. miss-1k: never the
+# same key twice, over all rounds and contenders.
+write_script() {
+  case $1 in
+  hit-1k-keys)
+    echo 'request = function() return wrk.format("GET", "/r/" .. math.random(0, 9999)) end'
+    ;;
+  hit-1k-pipelined)
+    echo 'init = function()
+  local one = {}
+  for i = 1, 16 do one[i] = wrk.format("GET") end
+  batch = table.concat(one)
+end
+request = function() return batch end'
+    ;;
+  miss-1k)
+    echo "local number = 0
+request = function()
+  number = number + 1
+  return wrk.format('GET', '/r/$(date +%s%N)-' .. number)
+end"
+    ;;
+  *) return 1 ;;
+  esac >"$work/script.lua"
 }
 
 # has_row_for CONTENDER ROW: the bare server only knows plain answers.
@@ -109,9 +138,13 @@ has_row_for() {
 run_load_row() {
   row=$1
   path=$(path_of "$row")
+  row_connections=
+  if [ "$row" = hit-1k-256 ]; then row_connections=256; fi
   for contender in $contenders; do
     has_row_for "$contender" "$row" || continue
     case $row in
+    miss-1k) ;;
+    hit-1k-keys) [ "$contender" = bare ] || fill_keys "$contender" 10000 /r/ ;;
     pass-1k) show_passed "$contender" "$path" ;;
     *) show_cached "$contender" "$path" ;;
     esac
@@ -141,19 +174,36 @@ run_load_row() {
           [ "$round" -gt 1 ] || note "$contender answers $answer, not 304: left out"
           ;;
         esac
+      elif write_script "$row"; then
+        measure "$row" "$contender" "$path" -s "$work/script.lua"
+        [ "$row" != miss-1k ] || show_missed "$contender"
       else
         measure "$row" "$contender" "$path"
       fi
     done
   done
+  row_connections=
+}
+
+# show_missed CONTENDER: what the row asked for last is in the cache now, and was not before.
+show_missed() {
+  missed=/r/after-$(date +%s%N)
+  first_answer=$(ask "$1" "$missed")
+  show_cached "$1" "$missed"
+  [ "$first_answer" != "$(ask "$1" "$missed-other")" ] || die "$1: one answer for two keys"
 }
 
 run_bare_row() {
   given_port=
-  start_bare "${1#hit-}" "$(wc -c <"$work/origin/files/${1#hit-}.bin")"
+  bare_file=$(path_of "$1")
+  start_bare "$1" "$(wc -c <"$work/origin/files$bare_file")"
   process_bare=$launched
   port_bare=$started_port
-  measure "$1" bare /
+  if write_script "$1"; then
+    measure "$1" bare / -s "$work/script.lua"
+  else
+    measure "$1" bare /
+  fi
   end_process "$process_bare"
 }
 
@@ -277,11 +327,12 @@ TEXT
   done
 }
 
+# fill_keys CONTENDER COUNT PREFIX
 fill_keys() {
   "$load_tool" keys --port "$(port_of "$1")" --authority "$authority" --count "$2" \
-    --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
+    --prefix "$3" --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
     die "$1: filling failed: $(cat "$work/keys.out")"
-  show_cached "$1" "/k/$(($2 - 1))"
+  show_cached "$1" "$3$(($2 - 1))"
 }
 
 run_entries_row() {
@@ -290,10 +341,10 @@ run_entries_row() {
     end_contender "$contender"
     forget_copies "$contender"
     start_contender "$contender"
-    fill_keys "$contender" 1000
+    fill_keys "$contender" 1000 /k/
     measure_random entries-few "$contender" 1000
     note "entries-1m: $contender, filling $entries entries"
-    fill_keys "$contender" "$entries"
+    fill_keys "$contender" "$entries" /k/
     measure_random entries-many-few-asked "$contender" 1000
     measure_random entries-many "$contender" "$entries"
     record_memory entries-memory "$contender"
@@ -322,7 +373,7 @@ run_rows() {
   done
   # Memory first: pools that load has grown are not what an idle server needs.
   if is_in memory-10k "$rows"; then run_idle_connections_row; fi
-  for row_name in hit-1k hit-16k hit-64k hit-1m not-modified pass-1k; do
+  for row_name in $load_rows; do
     if is_in "$row_name" "$rows"; then run_load_row "$row_name"; fi
   done
   if is_in restart "$rows"; then run_restart_row; fi

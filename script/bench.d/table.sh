@@ -60,12 +60,12 @@ print_routes() {
 }
 
 print_tables() {
-  load='hit-[0-9a-z]*|not-modified|pass-1k|entries-few|entries-many|entries-many-few-asked'
+  load='hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k|entries-few|entries-many|entries-many-few-asked'
   printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
     "$seconds" "$connections"
   print_table "Requests a second (more is better)" "$load" 0
   print_table "Processor time a request, microseconds (less is better)" \
-    "(hit-[0-9a-z]*|not-modified|pass-1k|entries-[a-z-]*)\.cpu" 1
+    "(hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k|entries-[a-z-]*)\.cpu" 1
   print_table "Start to first answer, milliseconds (less is better)" 'restart|entries-restart' 0
   print_table "Memory of its own (RssAnon), MiB (less is better)" \
     'memory-[0-9a-z]*|entries-memory|body-1g-[a-z-]*' 1
