@@ -117,6 +117,14 @@ struct HopByHopTests {
           ("X-Forwarded-For", "1"),
         ], ["Host", "Authorization", "Cache-Control", "Cookie", "X-Forwarded-For"]
       ),
+      (
+        "what may be a targeted field stays",
+        [
+          ("Connection", "CDN-Cache-Control, surrogate-control, control, x-controls"),
+          ("CDN-Cache-Control", "no-store"), ("Surrogate-CONTROL", "x"), ("Control", "x"),
+          ("X-Controls", "x"),
+        ], ["CDN-Cache-Control", "Surrogate-CONTROL"]
+      ),
       ("nothing to drop", [("A", "1"), ("Vary", "x")], ["A", "Vary"]),
       (
         "the rest of the fixed ones",

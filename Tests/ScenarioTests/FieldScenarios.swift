@@ -197,7 +197,12 @@ struct FieldScenarios {
       origin.on(
         "/coded",
         .text("coded", naming, "Content-Encoding: gzip", "ETag: \"x\"", "Cache-Control: max-age=9"))
-      for path in ["/secret", "/cookie"] {
+      origin.on("/targeted") {
+        .text(
+          "v\($0.number)", "Connection: CDN-Cache-Control", "CDN-Cache-Control: no-store",
+          "Cache-Control: max-age=60")
+      }
+      for path in ["/secret", "/cookie", "/targeted"] {
         expect(try proxy.get(path), "v1", .notStored("uri-miss"))
         expect(try proxy.get(path), "v2", .notStored("uri-miss"))
       }
