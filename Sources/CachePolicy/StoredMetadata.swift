@@ -62,7 +62,4 @@ public struct StoredFlags: OptionSet, Sendable, Hashable {
   public static let immutable = StoredFlags(rawValue: 1 << 6)
   /// The response has an ETag or Last-Modified to validate with.
   public static let hasValidator = StoredFlags(rawValue: 1 << 7)
-  /// The origin answered by HTTP/1.0; neither this nor the next: by HTTP/1.1.
-  public static let receivedByHTTP10 = StoredFlags(rawValue: 1 << 8)
-  public static let receivedByHTTP2 = StoredFlags(rawValue: 1 << 9)
 }

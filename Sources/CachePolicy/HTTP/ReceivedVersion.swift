@@ -18,6 +18,10 @@ public enum ReceivedVersion: Sendable, CaseIterable {
 }
 
 extension StoredFlags {
+  /// The origin answered by HTTP/1.0; neither this nor the next: by HTTP/1.1.
+  public static let receivedByHTTP10 = StoredFlags(rawValue: 1 << 14)
+  public static let receivedByHTTP2 = StoredFlags(rawValue: 1 << 15)
+
   /// The version in which the origin last answered for this copy.
   public var receivedVersion: ReceivedVersion {
     get {
