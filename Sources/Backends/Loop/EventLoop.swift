@@ -24,24 +24,31 @@ public final class EventLoop: @unchecked Sendable {
   private let inbox = Mutex<[@Sendable () -> Void]>([])
   private let thread = Mutex<pthread_t?>(nil)
   let readBuffer: UnsafeMutablePointer<CChar>
+  private let beforeWaiting: UnsafeMutablePointer<uv_prepare_t>
+  private var turnEndWork: [() -> Void] = []
   private var laterWork: [() -> Void] = []
   private var isStopping = false
 
   public init() {
     handle = .allocate(capacity: 1)
     wakeup = .allocate(capacity: 1)
+    beforeWaiting = .allocate(capacity: 1)
     readBuffer = .allocate(capacity: EventLoop.readBufferBytes)
     let status = uv_loop_init(handle)
     invariant(status == 0, "a libuv loop can be made")
     let asyncStatus = uv_async_init(handle, wakeup) { EventLoop.of($0!.pointee.data).drainInbox() }
     invariant(asyncStatus == 0, "a libuv async handle can be made")
     wakeup.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    uv_prepare_init(handle, beforeWaiting)
+    beforeWaiting.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    beforeWaiting.withMemoryRebound(to: uv_handle_t.self, capacity: 1) { uv_unref($0) }
   }
 
   deinit {
     uv_loop_close(handle)
     handle.deallocate()
     wakeup.deallocate()
+    beforeWaiting.deallocate()
     readBuffer.deallocate()
   }
 
@@ -75,6 +82,16 @@ public final class EventLoop: @unchecked Sendable {
   public func later(_ work: @escaping () -> Void) {
     laterWork.append(work)
     if laterWork.count == 1 { uv_async_send(wakeup) }
+  }
+
+  /// Adds work that is done at the end of every turn, before the loop waits again. Called before
+  /// the loop runs, or on its thread.
+  public func atTurnEnd(_ work: @escaping () -> Void) {
+    turnEndWork.append(work)
+    guard turnEndWork.count == 1 else { return }
+    uv_prepare_start(beforeWaiting) { prepare in
+      for work in EventLoop.of(prepare!.pointee.data).turnEndWork { work() }
+    }
   }
 
   private func drainInbox() {

@@ -137,12 +137,16 @@ public final class LMDBStore: Sendable {
   // MARK: Reading
 
   /// A reader for one event loop's thread. Throws when the store is closed or has too many.
-  public func makeReader() throws(StoreError) -> StoreReader {
+  ///
+  /// `loop`: look-ups of one turn of it share a snapshot, which costs as much as the look-up.
+  public func makeReader(for loop: EventLoop? = nil) throws(StoreError) -> StoreReader {
     guard let environment = environment.withLock({ $0 }) else {
       throw .closed(path: configuration.path)
     }
     do {
-      return try StoreReader(environment, queue, shared)
+      let reader = try StoreReader(environment, queue, shared, sharesSnapshots: loop != nil)
+      loop?.atTurnEnd { [weak reader] in reader?.release() }
+      return reader
     } catch {
       throw .cannotOpen(path: configuration.path, reason: "reader: \(error.text)")
     }

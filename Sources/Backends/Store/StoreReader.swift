@@ -1,6 +1,8 @@
 /// One event loop's way into the store: a read transaction that is renewed for a turn and reset at
 /// its end, and a cursor.
 ///
+/// Where the look-ups of a loop's turn share a snapshot, it is the turn's first that renews it, and
+/// the turn's end that resets it: what is written meanwhile stays in the overlay for as long.
 /// Looks first at what is not committed yet (the overlay), then in the map; compares the whole key,
 /// verifies checksums, and reports damage to the writer. What it returns is valid until `end()`.
 /// Allocates nothing while the overlay is empty. Used by one thread at a time.
@@ -22,8 +24,10 @@ public final class StoreReader {
   private let cursor: OpaquePointer
   private let slot = SnapshotSlot()
   private let verified = VerifiedTable()
-  private var isWithinTurn = false
-  /// The snapshot could not be had: everything is a miss until the next turn.
+  /// Whether `end()` leaves the snapshot for the next look-up, until `release()`.
+  private let sharesSnapshots: Bool
+  private var isReading = false
+  /// False within `begin()` and `end()`: it could not be had, and everything is a miss.
   private var hasSnapshot = false
   /// Overlay objects whose memory was handed out in this turn.
   private var retained: [AnyObject] = []
@@ -37,7 +41,8 @@ public final class StoreReader {
   private enum CursorState { case start, within, end }
 
   init(
-    _ environment: LMDBEnvironment, _ queue: WriteQueue, _ shared: StoreShared
+    _ environment: LMDBEnvironment, _ queue: WriteQueue, _ shared: StoreShared,
+    sharesSnapshots: Bool
   ) throws(LMDBError) {
     // As within a turn: the map must not move meanwhile.
     shared.slots.register(slot)
@@ -52,6 +57,7 @@ public final class StoreReader {
     self.environment = environment
     self.queue = queue
     self.shared = shared
+    self.sharesSnapshots = sharesSnapshots
     retained.reserveCapacity(16)
   }
 
@@ -79,10 +85,14 @@ public final class StoreReader {
 
   // MARK: The turn
 
-  /// Begins a turn: what is committed now, and what is pending, can be found until `end()`.
+  /// Begins reading: what is committed now, and what is pending, can be found until `end()`.
   public func begin() {
-    storeInvariant(!isWithinTurn, "begin() follows end()")
-    isWithinTurn = true
+    storeInvariant(!isReading, "begin() follows end()")
+    isReading = true
+    if !hasSnapshot { renew() }
+  }
+
+  private func renew() {
     hasSnapshot =
       shared.slots.enter(slot, shared.generation) && mdb_txn_renew(transaction) == MDB_SUCCESS
     if hasSnapshot && mdb_cursor_renew(transaction, cursor) != MDB_SUCCESS {
@@ -91,16 +101,26 @@ public final class StoreReader {
     }
   }
 
-  /// Ends the turn: all views and buffers that it returned are invalid.
+  /// Ends reading: all views and buffers that it returned are invalid.
   public func end() {
-    storeInvariant(isWithinTurn, "end() follows begin()")
-    if hasSnapshot { mdb_txn_reset(transaction) }
-    hasSnapshot = false
-    isWithinTurn = false
-    shared.slots.leave(slot)
+    storeInvariant(isReading, "end() follows begin()")
+    isReading = false
     pending = nil
     cursorState = .end
     if !retained.isEmpty { retained.removeAll(keepingCapacity: true) }
+    if !sharesSnapshots || !hasSnapshot { leave() }
+  }
+
+  /// Gives the turn's snapshot back; not within `begin()` and `end()`.
+  func release() {
+    storeInvariant(!isReading, "release() follows end()")
+    if hasSnapshot { leave() }
+  }
+
+  private func leave() {
+    if hasSnapshot { mdb_txn_reset(transaction) }
+    hasSnapshot = false
+    shared.slots.leave(slot)
   }
 
   // MARK: Records
@@ -110,7 +130,7 @@ public final class StoreReader {
   public func firstRecord(
     _ key: StoreKey, wholeKey: UnsafeRawBufferPointer
   ) -> RecordView? {
-    storeInvariant(isWithinTurn, "reading is between begin() and end()")
+    storeInvariant(isReading, "reading is between begin() and end()")
     guard hasSnapshot else { return nil }
     self.key = key
     self.wholeKey = wholeKey
@@ -236,7 +256,7 @@ public final class StoreReader {
 
   /// The bytes of a body chunk; nil: it is missing or damaged, and the body cannot be served on.
   public func chunk(entryID: UInt64, index: UInt32) -> UnsafeRawBufferPointer? {
-    storeInvariant(isWithinTurn, "reading is between begin() and end()")
+    storeInvariant(isReading, "reading is between begin() and end()")
     guard hasSnapshot else { return nil }
     let rowKey = ChunkKey(entryID, index)
     if queue.overlayCount.load(ordering: .sequentiallyConsistent) != 0,

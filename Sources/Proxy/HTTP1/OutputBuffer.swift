@@ -50,6 +50,8 @@ final class OutputBuffer {
   func append(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { append($0) } }
   func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
 
+  /// Literals are `StaticString`s, which cost a copy and nothing else.
+  @_disfavoredOverload
   func append(_ text: String) {
     var text = text
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }

@@ -3,8 +3,12 @@ public import CachePolicy
 /// A request's head as it was parsed: one block of bytes, and ranges into it.
 ///
 /// Reused from request to request (`fields` keeps its memory), so that parsing allocates nothing.
-/// Written by `RequestParser`, read by everyone behind it.
-public struct RequestHead: Sendable {
+/// Written by `RequestParser`, read by everyone behind it. A reference, so that handing it on costs
+/// nothing; who keeps it beyond the turn keeps a `copy()`.
+public final class RequestHead: @unchecked Sendable {
+  // @unchecked Sendable: a loop's own is written and read on its loop alone, and a copy is never
+  // written again.
+
   /// How the request's body is delimited (RFC 9112 §6.3).
   public enum Framing: Sendable, Equatable {
     case none
@@ -32,6 +36,23 @@ public struct RequestHead: Sendable {
   public internal(set) var isAsterisk = false
 
   public init() {}
+
+  /// The head in memory of its own.
+  func copy() -> RequestHead {
+    let copy = RequestHead()
+    copy.method = method
+    copy.fields = fields
+    copy.methodRange = methodRange
+    copy.pathRange = pathRange
+    copy.queryRange = queryRange
+    copy.authorityRange = authorityRange
+    copy.minorVersion = minorVersion
+    copy.framing = framing
+    copy.isPersistent = isPersistent
+    copy.expectsContinue = expectsContinue
+    copy.isAsterisk = isAsterisk
+    return copy
+  }
 
   public var hasBody: Bool { framing != .none && framing != .length(0) }
   public var methodToken: ArraySlice<UInt8> { fields.bytes[methodRange] }

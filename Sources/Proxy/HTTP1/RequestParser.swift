@@ -14,7 +14,7 @@ internal import CachePolicy
 enum RequestParser {
   /// Reads the head into `head`, whose earlier content is lost.
   static func parse(
-    _ bytes: UnsafeRawBufferPointer, into head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, into head: RequestHead
   ) throws(RequestRefusal) {
     head.fields.setBlock(Span(_unsafeBytes: bytes))
     head.framing = .none
@@ -23,16 +23,16 @@ enum RequestParser {
     head.queryRange = nil
     head.authorityRange = 0..<0
     let lineEnd = end(ofLineAt: 0, bytes)
-    let targetAuthority = try parseRequestLine(bytes, lineEnd, &head)
+    let targetAuthority = try parseRequestLine(bytes, lineEnd, head)
     var position = lineEnd + 2
     while position < bytes.count - 2 {
       let fieldEnd = end(ofLineAt: position, bytes)
-      try parseField(bytes, position..<fieldEnd, &head)
+      try parseField(bytes, position..<fieldEnd, head)
       position = fieldEnd + 2
     }
-    try checkFraming(&head)
-    try checkHost(&head, targetAuthority)
-    checkPersistence(&head)
+    try checkFraming(head)
+    try checkHost(head, targetAuthority)
+    checkPersistence(head)
   }
 
   /// Where the CR of a line's end is; the scanner has seen to it that there is one.
@@ -46,7 +46,7 @@ enum RequestParser {
 
   /// Returns the authority of an absolute-form target.
   private static func parseRequestLine(
-    _ bytes: UnsafeRawBufferPointer, _ lineEnd: Int, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ lineEnd: Int, _ head: RequestHead
   ) throws(RequestRefusal) -> Range<Int>? {
     var position = 0
     while position < lineEnd, ASCII.isToken(bytes[position]) { position += 1 }
@@ -62,12 +62,12 @@ enum RequestParser {
     guard position > targetStart, position < lineEnd, bytes[position] == 0x20 else {
       throw RequestRefusal(400, "malformed request target")
     }
-    try parseVersion(bytes, position + 1..<lineEnd, &head)
-    return try parseTarget(bytes, targetStart..<position, &head)
+    try parseVersion(bytes, position + 1..<lineEnd, head)
+    return try parseTarget(bytes, targetStart..<position, head)
   }
 
   private static func parseVersion(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
   ) throws(RequestRefusal) {
     let prefix: StaticString = "HTTP/"
     guard range.count == 8 else { throw RequestRefusal(400, "malformed HTTP version") }
@@ -84,11 +84,11 @@ enum RequestParser {
   }
 
   private static func parseTarget(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
   ) throws(RequestRefusal) -> Range<Int>? {
     if head.method == .connect { throw RequestRefusal(405, "method not allowed") }
     if bytes[range.lowerBound] == 0x2F {
-      try splitQuery(bytes, range, &head)
+      try splitQuery(bytes, range, head)
       return nil
     }
     if range.count == 1, bytes[range.lowerBound] == 0x2A, head.method == .options {
@@ -96,12 +96,12 @@ enum RequestParser {
       head.pathRange = range.lowerBound..<range.lowerBound
       return nil
     }
-    return try parseAbsolute(bytes, range, &head)
+    return try parseAbsolute(bytes, range, head)
   }
 
   /// absolute-form (RFC 9112 §3.2.2): its authority replaces the Host field.
   private static func parseAbsolute(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
   ) throws(RequestRefusal) -> Range<Int> {
     var start = range.lowerBound
     if hasPrefix(bytes, range, "http://") {
@@ -123,7 +123,7 @@ enum RequestParser {
       // no client of a gateway sends them, so that they are refused rather than rebuilt.
       throw RequestRefusal(400, "absolute request target without a path")
     }
-    try splitQuery(bytes, position..<range.upperBound, &head)
+    try splitQuery(bytes, position..<range.upperBound, head)
     return start..<position
   }
 
@@ -137,7 +137,7 @@ enum RequestParser {
   }
 
   private static func splitQuery(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
   ) throws(RequestRefusal) {
     var question = range.upperBound
     for position in range {
@@ -151,7 +151,7 @@ enum RequestParser {
   // MARK: Fields
 
   private static func parseField(
-    _ bytes: UnsafeRawBufferPointer, _ line: Range<Int>, _ head: inout RequestHead
+    _ bytes: UnsafeRawBufferPointer, _ line: Range<Int>, _ head: RequestHead
   ) throws(RequestRefusal) {
     var colon = line.lowerBound
     while colon < line.upperBound, ASCII.isToken(bytes[colon]) { colon += 1 }
@@ -174,7 +174,7 @@ enum RequestParser {
 
   // MARK: Framing (RFC 9112 §6.3)
 
-  private static func checkFraming(_ head: inout RequestHead) throws(RequestRefusal) {
+  private static func checkFraming(_ head: RequestHead) throws(RequestRefusal) {
     let hasCoding = head.fields.contains(.transferEncoding)
     let hasLength = head.fields.contains(.contentLength)
     if hasCoding {
@@ -228,7 +228,7 @@ enum RequestParser {
   // MARK: Host and persistence
 
   private static func checkHost(
-    _ head: inout RequestHead, _ targetAuthority: Range<Int>?
+    _ head: RequestHead, _ targetAuthority: Range<Int>?
   ) throws(RequestRefusal) {
     if let index = head.fields.firstIndex(of: .host) {
       guard head.fields.firstIndex(of: .host, from: index + 1) == nil else {
@@ -279,7 +279,7 @@ enum RequestParser {
     }
   }
 
-  private static func checkPersistence(_ head: inout RequestHead) {
+  private static func checkPersistence(_ head: RequestHead) {
     if head.minorVersion == 1 {
       head.isPersistent =
         !head.fields.contains(.connection) || !head.fields.connectionHas(option: "close")

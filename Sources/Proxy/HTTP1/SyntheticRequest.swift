@@ -28,7 +28,7 @@ enum SyntheticRequest {
     }
     text += "\r\n"
     let bytes = Array(text.utf8)
-    var head = RequestHead()
+    let head = RequestHead()
     var refusal: RequestRefusal?
     bytes.withUnsafeBytes { block in
       // Whole heads alone may be parsed: a line break inside of one would end it early.
@@ -39,7 +39,7 @@ enum SyntheticRequest {
         return
       }
       do throws(RequestRefusal) {
-        try RequestParser.parse(block, into: &head)
+        try RequestParser.parse(block, into: head)
       } catch {
         refusal = error
       }

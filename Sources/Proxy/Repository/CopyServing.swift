@@ -37,7 +37,7 @@ enum CopyServing {
   }
 
   static func begin(
-    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    _ answer: CopyAnswer, of request: RequestHead, on connection: Connection,
     by repository: Repository
   ) -> Outcome {
     let outcome = write(answer, of: request, on: connection, by: repository)
@@ -49,7 +49,7 @@ enum CopyServing {
   }
 
   private static func write(
-    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    _ answer: CopyAnswer, of request: RequestHead, on connection: Connection,
     by repository: Repository
   ) -> Outcome {
     let record = answer.record
@@ -156,7 +156,7 @@ enum CopyServing {
   // MARK: 304 and ranges
 
   private static func isNotModified(
-    _ record: RecordView, _ request: borrowing RequestHead, _ clock: Clock
+    _ record: RecordView, _ request: RequestHead, _ clock: Clock
   ) -> Bool {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
@@ -200,7 +200,7 @@ enum CopyServing {
   /// One range is served as 206; several, and what does not hold If-Range, as the whole (a server
   /// may ignore Range, RFC 9110 §14.2).
   private static func requestedRange(
-    _ request: borrowing RequestHead, _ record: RecordView, _ nowSeconds: Int64
+    _ request: RequestHead, _ record: RecordView, _ nowSeconds: Int64
   ) -> Requested {
     guard let value = request.fields.first(.range), let ranges = ByteRange.parse(value.span),
       ranges.count == 1

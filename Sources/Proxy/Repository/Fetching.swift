@@ -10,7 +10,7 @@ extension Repository {
   ) {
     guard worker.head.method == .get else { return }
     let source = FetchSource(
-      head: worker.head, path: placement.path, route: route, peer: "", key: key,
+      head: worker.head.copy(), path: placement.path, route: route, peer: "", key: key,
       wholeKey: placement.wholeKey)
     fetchInBackground(source, replacing: record, copy)
   }
@@ -45,7 +45,6 @@ extension Repository {
 
   /// Sees to it that a copy of a request's answer is there and stays fresh for a while.
   func warm(_ head: RequestHead, lastLookMilliseconds: Int64) -> Warmth {
-    worker.head = head
     guard placement.normalizePath(head) == nil, let route = placement.route(head, in: policies),
       route.policy.strategy.writesStore
     else { return .cold }

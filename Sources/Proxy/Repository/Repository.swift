@@ -121,7 +121,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     unkeyed: NotStoredReason? = nil
   ) {
     let exchange = Exchange(
-      repository: self, connection: connection, head: worker.head, path: placement.path,
+      repository: self, connection: connection, head: worker.head.copy(), path: placement.path,
       route: route, machine: machine, key: key, wholeKey: key == nil ? [] : placement.wholeKey,
       copy: copy)
     exchange.goneEntryID = goneEntryID
@@ -133,7 +133,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: Keys and copies
 
   /// Makes the request's key; a reason: it has none.
-  func makeKey(_ head: borrowing RequestHead, _ route: RouteContext) -> NotStoredReason? {
+  func makeKey(_ head: RequestHead, _ route: RouteContext) -> NotStoredReason? {
     placement.makeKey(
       head, route, bytesMax: worker.limits.cacheKeyBytes, digest: services.digest)
   }

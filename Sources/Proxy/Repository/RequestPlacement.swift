@@ -17,7 +17,7 @@ struct RequestPlacement {
   }
 
   /// Brings the request's path into normal form.
-  mutating func normalizePath(_ head: borrowing RequestHead) -> PathNormalization.Refusal? {
+  mutating func normalizePath(_ head: RequestHead) -> PathNormalization.Refusal? {
     let source = head.path
     switch PathNormalization.normalize(source.span, into: &path) {
     case .refused(let refusal): return refusal
@@ -31,7 +31,7 @@ struct RequestPlacement {
 
   /// The answer to a request that no route is looked for; nil: its path is in normal form now, if
   /// it has one (`OPTIONS *` has none).
-  mutating func refusal(_ head: borrowing RequestHead) -> Problem? {
+  mutating func refusal(_ head: RequestHead) -> Problem? {
     switch head.method {
     case .connect, .trace, .purge, .ban:
       return Problem(
@@ -47,7 +47,7 @@ struct RequestPlacement {
 
   /// The route that takes the request, in the client's choice of strategy where it has one; nil:
   /// none does. Behind `normalizePath`.
-  func route(_ head: borrowing RequestHead, in policies: PolicySet) -> RouteContext? {
+  func route(_ head: RequestHead, in policies: PolicySet) -> RouteContext? {
     let found = routeAsWritten(head, in: policies)
     guard let found, !found.alternatives.isEmpty else { return found }
     let choice = ClientStrategy.read(head.fields, allowed: found.options.clientStrategies)
@@ -56,7 +56,7 @@ struct RequestPlacement {
 
   /// The route that takes the request, in its own strategy whatever the client asks.
   func routeAsWritten(
-    _ head: borrowing RequestHead, in policies: PolicySet
+    _ head: RequestHead, in policies: PolicySet
   ) -> RouteContext? {
     let method = head.methodToken
     let authority = head.authority
@@ -65,7 +65,7 @@ struct RequestPlacement {
   }
 
   /// Where in the file's order the route stands that takes the request; nil: none of the file does.
-  func routeIndex(_ head: borrowing RequestHead, in policies: PolicySet) -> Int? {
+  func routeIndex(_ head: RequestHead, in policies: PolicySet) -> Int? {
     let method = head.methodToken
     let authority = head.authority
     let path = path
@@ -76,7 +76,7 @@ struct RequestPlacement {
   /// The routes of the file that were tried before the one that takes the request, and why each
   /// did not; all of them, where none does. Slow: for a person who asks.
   func trace(
-    _ head: borrowing RequestHead, in policies: PolicySet
+    _ head: RequestHead, in policies: PolicySet
   ) -> [RouteTable.PassedRoute] {
     let method = head.methodToken
     let authority = head.authority
@@ -88,7 +88,7 @@ struct RequestPlacement {
   /// Writes the key of the request. Behind `normalizePath`. `digest` is the keyed hash that takes
   /// the place of credentials. A reason: the request has no key.
   mutating func makeKey(
-    _ head: borrowing RequestHead, _ route: RouteContext, bytesMax: Int,
+    _ head: RequestHead, _ route: RouteContext, bytesMax: Int,
     digest: (Span<UInt8>) -> [UInt8]
   ) -> NotStoredReason? {
     guard makeKey(head, route, digest: digest) else { return .noIdentity }
@@ -97,7 +97,7 @@ struct RequestPlacement {
 
   /// False: the request lacks the identity that the route keeps copies apart by.
   private mutating func makeKey(
-    _ head: borrowing RequestHead, _ route: RouteContext, digest: (Span<UInt8>) -> [UInt8]
+    _ head: RequestHead, _ route: RouteContext, digest: (Span<UInt8>) -> [UInt8]
   ) -> Bool {
     let (authority, query) = (head.authority, head.query)
     makeTargetKey(route, authority: authority, query: query)

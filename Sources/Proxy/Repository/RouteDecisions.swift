@@ -12,7 +12,7 @@ extension RouteContext {
     return RequestDirectives(fields).keeping(policy.clientMay)
   }
 
-  func machine(for head: borrowing RequestHead) -> StrategyMachine {
+  func machine(for head: RequestHead) -> StrategyMachine {
     StrategyMachine(
       policy: policy,
       request: StrategyMachine.Request(

@@ -135,7 +135,10 @@ final class Connection {
   /// Serves as many requests as the bytes hold; returns how many bytes are done with.
   private func consume(_ bytes: UnsafeRawBufferPointer) -> Int {
     isConsuming = true
-    defer { isConsuming = false }
+    defer {
+      flushHeld()
+      isConsuming = false
+    }
     var position = 0
     while position < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
@@ -174,7 +177,7 @@ final class Connection {
       scanner.reset()
       do throws(RequestRefusal) {
         try RequestParser.parse(
-          UnsafeRawBufferPointer(rebasing: rest[0..<length]), into: &worker.head)
+          UnsafeRawBufferPointer(rebasing: rest[0..<length]), into: worker.head)
       } catch {
         refuse(error)
         return bytes.count
@@ -290,6 +293,7 @@ final class Connection {
   /// At least one is taken when nothing is queued.
   func write(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> Int {
     guard !isBroken, phase != .closed else { return pieces.count }
+    if hold(pieces) { return pieces.count }
     guard stream.queuedBytes == 0 else { return 0 }
     guard var taken = stream.tryWrite(pieces) else {
       breakLater()
@@ -308,6 +312,37 @@ final class Connection {
       return index + 1
     }
     return pieces.count
+  }
+
+  /// Keeps a copy of small pieces while more requests are at hand. False: they are to be written
+  /// now, and what was kept before them has been.
+  private func hold(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> Bool {
+    let held = worker.held
+    guard isConsuming, followingBytes > 0 || held.count > 0, stream.queuedBytes == 0 else {
+      return false
+    }
+    var count = 0
+    for piece in pieces { count += piece.count }
+    guard held.count + count <= worker.limits.heldOutputBytes else {
+      flushHeld()
+      return false
+    }
+    for piece in pieces { held.append(piece) }
+    return true
+  }
+
+  private func flushHeld() {
+    let held = worker.held
+    guard isConsuming, held.count > 0 else { return }
+    withUnsafePointer(to: held.bytes) { bytes in
+      let piece = UnsafeBufferPointer(start: bytes, count: 1)
+      guard let taken = stream.tryWrite(piece) else { return breakLater() }
+      guard taken < held.count else { return }
+      stream.queue(copying: piece, skipping: taken)
+      lastQueuedBytes = stream.queuedBytes
+      waitFor(.write, worker.limits.bodyStallMilliseconds)
+    }
+    held.removeAll()
   }
 
   /// Writes all pieces, queueing what the kernel does not take.
@@ -362,6 +397,7 @@ final class Connection {
   private func beginLingering() {
     phase = .lingering
     pending = []
+    flushHeld()
     stream.shutDown()
     if inputHasEnded {
       if stream.queuedBytes == 0 { close() }
@@ -426,6 +462,7 @@ final class Connection {
 
   func close(byReset: Bool = false) {
     guard phase != .closed else { return }
+    flushHeld()
     phase = .closed
     patience = .none
     pending = []

@@ -33,6 +33,8 @@ public struct Limits: Sendable, Equatable {
   public var requestBodyBufferBytes = 256 * 1024
   /// How much of a response waits in memory for a slow client before its source is paused.
   public var responseBufferBytes = 256 * 1024
+  /// How much of the answers to pipelined requests is put together for one write.
+  public var heldOutputBytes = 64 * 1024
   /// How much of the network's answer is held back while a copy could still take its place.
   public var rescueHoldBytes = 256 * 1024
   /// Bodies up to this size lie in the store beside their head; larger ones in chunks.

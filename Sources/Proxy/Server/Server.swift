@@ -119,7 +119,7 @@ public final class Server: Sendable {
         loop: worker.loop, endpoints: policies.endpoints,
         connectionsMax: configuration.limits.upstreamConnections,
         idleConnectionsMax: configuration.limits.upstreamIdleConnections)
-      let reader = try store.makeReader()
+      let reader = try store.makeReader(for: worker.loop)
       parts.clients.append(client)
       parts.repositories.append(
         Repository(

@@ -21,9 +21,12 @@ final class Worker: @unchecked Sendable {
   let connectionCount = Atomic<Int>(0)
 
   /// Where heads are parsed; a request that outlives its turn takes a copy.
-  var head = RequestHead()
+  let head = RequestHead()
   /// Where answers' heads are encoded.
   let output = OutputBuffer()
+  /// Answers that wait for those behind them, so that pipelined requests are answered by one write;
+  /// of the connection that takes requests just now.
+  let held = OutputBuffer()
   private(set) var isDraining = false
 
   private var connections: [Connection] = []

@@ -33,17 +33,17 @@ enum HeadReading: Equatable {
     case .more: return nil
     case .refused(let refusal): throw refusal
     case .complete(let length):
-      var head = RequestHead()
-      try parse(Array(bytes[0..<length]), into: &head)
+      let head = RequestHead()
+      try parse(Array(bytes[0..<length]), into: head)
       return head
     }
   }
 
-  static func parse(_ bytes: [UInt8], into head: inout RequestHead) throws(RequestRefusal) {
+  static func parse(_ bytes: [UInt8], into head: RequestHead) throws(RequestRefusal) {
     var refused: RequestRefusal?
     bytes.withUnsafeBytes { all in
       do throws(RequestRefusal) {
-        try RequestParser.parse(all, into: &head)
+        try RequestParser.parse(all, into: head)
       } catch {
         refused = error
       }

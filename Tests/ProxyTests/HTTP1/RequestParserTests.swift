@@ -271,11 +271,11 @@ struct RequestParserTests {
   }
 
   @Test func nothingOfAnEarlierHeadStaysBehind() throws {
-    var head = RequestHead()
+    let head = RequestHead()
     let first = Self.request(
       "POST http://x/a?b HTTP/1.0", "Host: h", "Connection: keep-alive", "Content-Length: 3")
     let second = Self.request("GET / HTTP/1.1", "Host: i")
-    for text in [first, second] { try HeadReading.parse(Array(text.utf8), into: &head) }
+    for text in [first, second] { try HeadReading.parse(Array(text.utf8), into: head) }
     #expect(head.method == .get)
     #expect(head.query == nil)
     #expect(text(head.authority) == "i")
