@@ -26,7 +26,7 @@ public protocol OriginTransfer: AnyObject {
 /// Who takes an origin's answer.
 public protocol OriginResponseReceiver: AnyObject {
   /// An interim answer (1xx other than 101).
-  func originSentInterim(status: UInt16, fields: Fields)
+  func originSentInterim(status: UInt16, fields: Fields, version: ReceivedVersion)
   /// The final answer's head, hop-by-hop fields removed.
   func originSentHead(_ head: OriginResponseHead)
   /// Body bytes; they are gone when the call returns.
@@ -60,8 +60,13 @@ public struct OriginResponseHead: Sendable {
   /// Whether the end of the body will be known to be its end: a length, a last chunk, a status
   /// without body or a stream's end, not merely a closed connection.
   public var endIsKnown: Bool
+  public var version: ReceivedVersion
 
-  public init(status: UInt16, fields: Fields, contentLength: UInt64?, endIsKnown: Bool) {
+  public init(
+    status: UInt16, fields: Fields, contentLength: UInt64?, endIsKnown: Bool,
+    version: ReceivedVersion
+  ) {
+    self.version = version
     self.status = status
     self.fields = fields
     self.contentLength = contentLength

@@ -73,6 +73,8 @@ public struct StrategyMachine: Sendable {
     case bypass
     case method
     case uriMiss = "uri-miss"
+    /// There are copies of this key, and none is for this request's fields.
+    case varyMiss = "vary-miss"
     case request
     case stale
   }
@@ -89,6 +91,7 @@ public struct StrategyMachine: Sendable {
   private let policy: Policy
   public private(set) var request: Request
   private var copy: CopyState?
+  private var missReason = ForwardReason.uriMiss
   private var hasDecided = false
 
   public init(policy: Policy, request: Request) {
@@ -100,6 +103,9 @@ public struct StrategyMachine: Sendable {
 
   /// The request turned out to have no place in the store; before `requestArrived`.
   public mutating func requestLacksKey() { request.hasKey = false }
+
+  /// Copies are there, and their Vary keeps them all from this request; before `requestArrived`.
+  public mutating func onlyOtherVariantsAreStored() { missReason = .varyMiss }
 
   /// The request is here, and this is the copy that it selects, if there is one.
   public mutating func requestArrived(copy found: CopyState?) -> Action {
@@ -208,7 +214,7 @@ public struct StrategyMachine: Sendable {
   }
 
   private func cacheFirst(_ copy: CopyState?) -> Action {
-    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    guard let copy else { return fetch(nil, reason: missReason) }
     if copy.isFresh { return .serve(.fresh) }
     if clientInsists { return fetch(copy, reason: copy.isFreshForRoute ? .request : .stale) }
     if copy.isInStaleWhileRevalidate, !copy.isError { return .serveThenRefresh(.stale) }
@@ -217,7 +223,7 @@ public struct StrategyMachine: Sendable {
   }
 
   private func staleWhileRevalidate(_ copy: CopyState?) -> Action {
-    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    guard let copy else { return fetch(nil, reason: missReason) }
     if copy.isFresh { return .serveThenRefresh(.fresh) }
     if clientInsists || copy.isStaleForbidden || copy.isError {
       return fetch(copy, reason: copy.isFreshForRoute ? .request : .stale)
@@ -226,7 +232,7 @@ public struct StrategyMachine: Sendable {
   }
 
   private func networkFirst(_ copy: CopyState?) -> Action {
-    guard let copy else { return fetch(nil, reason: .uriMiss) }
+    guard let copy else { return fetch(nil, reason: missReason) }
     let reason: ForwardReason = copy.isFreshForRoute ? .bypass : .stale
     guard case .fetch(var fetch) = fetch(copy, reason: reason) else { return .wait }
     // Without a copy that may stand in, a deadline would only turn a late answer into an error.

@@ -77,12 +77,13 @@ public enum Validation {
   /// The fields of a copy that a 304 to a client carries (RFC 9110 §15.4.5).
   ///
   /// Last-Modified only where there is no ETag; no Set-Cookie, which is not a cache's to hand out;
-  /// the rest of the head is in the client's hands already.
+  /// Cache-Status, so that the caches before this one stay in the list (RFC 9211 §2); the rest of
+  /// the head is in the client's hands already.
   public static func notModifiedFields(of stored: Fields) -> Fields {
     var result = Fields()
     for line in stored.lines {
       switch line.known {
-      case .cacheControl, .contentLocation, .date, .eTag, .expires, .vary:
+      case .cacheControl, .cacheStatus, .contentLocation, .date, .eTag, .expires, .vary:
         result.append(line: line, of: stored)
       case .lastModified where !stored.contains(.eTag): result.append(line: line, of: stored)
       default: continue

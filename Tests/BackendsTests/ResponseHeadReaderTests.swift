@@ -28,21 +28,24 @@ struct ResponseHeadReaderTests {
     #expect(reader.status == 200)
     #expect(reader.contentLength == 12)
     #expect(!reader.isChunked)
-    #expect(!reader.isHTTP2OrLater)
+    #expect(reader.version == .http11)
     #expect(reader.fields.count == 3)
     #expect(reader.fields["X-A"] == "b, ")
   }
 
   @Test(
     arguments: [
-      ("HTTP/1.1 204", 204, false), ("HTTP/1.0 200 ", 200, false), ("HTTP/2 301", 301, true),
-      ("HTTP/1.1 599 x", 599, false),
-    ] as [(String, UInt16, Bool)])
-  func statusLinesOfEveryVersionAreRead(_ line: String, _ status: UInt16, _ isLater: Bool) {
+      ("HTTP/1.1 204", 204, .http11), ("HTTP/1.0 200 ", 200, .http10),
+      ("HTTP/2 301", 301, .http2), ("HTTP/2.0 200", 200, .http2), ("HTTP/1.1 599 x", 599, .http11),
+      ("HTTP/1.3 299 x", 299, .http11),
+    ] as [(String, UInt16, ReceivedVersion)])
+  func statusLinesOfEveryVersionAreRead(
+    _ line: String, _ status: UInt16, _ version: ReceivedVersion
+  ) {
     var reader = ResponseHeadReader()
     #expect(Self.read([line, ""], &reader) == .final)
     #expect(reader.status == status)
-    #expect(reader.isHTTP2OrLater == isLater)
+    #expect(reader.version == version)
   }
 
   @Test func aChunkedAnswerIsKnownAsSuch() {

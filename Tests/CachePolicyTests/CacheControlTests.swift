@@ -263,6 +263,25 @@ struct TargetedCacheControlTests {
       ),
       ("spaces beside the sign are malformed", "max-age = 10", nil, 1, false),
       ("an open string is malformed", "a=\"x, max-age=10", nil, 1, false),
+      ("of two members of one key the last counts", "max-age=10, a, max-age=30", nil, 30, true),
+      ("the last one, of a wrong type, counts too", "max-age=10, max-age=x", nil, 0, true),
+      ("a date passes", "a=@1659578233, max-age=9, b=@-1", nil, 9, true),
+      ("a date is no decimal", "a=@1.5, max-age=9", nil, 1, false),
+      ("a date needs digits", "a=@, max-age=9", nil, 1, false),
+      ("a display string passes", "a=%\"f%c3%bc, b\", max-age=9", nil, 9, true),
+      ("a display string in capitals is malformed", "a=%\"%C3\", max-age=9", nil, 1, false),
+      ("an open display string is malformed", "a=%\"x, max-age=9", nil, 1, false),
+      ("bytes are base64", "a=:YQ*=:, max-age=9", nil, 1, false),
+      ("an integer has at most 15 digits", "a=1234567890123456, max-age=9", nil, 1, false),
+      ("a decimal has at most 12 before the point", "a=1234567890123.1, max-age=9", nil, 1, false),
+      ("a decimal has at most 3 behind it", "a=1.2345, max-age=9", nil, 1, false),
+      ("a boolean is 0 or 1", "a=?2, max-age=9", nil, 1, false),
+      ("a key begins with a small letter", "1a, max-age=9", nil, 1, false),
+      ("an escape is of a quote or a backslash", "a=\"\\x\", max-age=9", nil, 1, false),
+      ("members are parted by commas", "a max-age=9", nil, 1, false),
+      ("tabs may stand beside a comma", "a\t,\tmax-age=9", nil, 9, true),
+      ("a sign alone is no number", "a=-, max-age=9", nil, 1, false),
+      ("too large a lifetime saturates", "max-age=99999999999", nil, 2_147_483_648, true),
       ("an open list is malformed", "a=(1 2, max-age=10", nil, 1, false),
     ] as [(String, String?, String?, Int64, Bool)])
   func aTargetedFieldTakesThePlaceOfCacheControl(
@@ -276,5 +295,17 @@ struct TargetedCacheControlTests {
     #expect(found.maxAgeSeconds == maxAge)
     #expect(found.isTargeted == targeted)
     #expect(found.noStore == !targeted)
+  }
+
+  /// RFC 9213 §2.1: a dictionary is read over all its lines.
+  @Test func severalLinesAreOneDictionary() {
+    let fields = Fields([
+      ("CDN-Cache-Control", "max-age=10, private=\"x-a\""), ("Cache-Control", "max-age=1"),
+      ("cdn-cache-control", "max-age=20"),
+    ])
+    let found = ResponseDirectives(fields, targeted: ["CDN-Cache-Control"])
+    #expect(found.maxAgeSeconds == 20)
+    #expect(found.fieldsNotStored == [Array("x-a".utf8)])
+    #expect(!found.isPrivate)
   }
 }

@@ -117,13 +117,21 @@ struct HopByHopTests {
           ("X-Forwarded-For", "1"),
         ], ["Host", "Authorization", "Cache-Control", "Cookie", "X-Forwarded-For"]
       ),
+      (
+        "what may be a targeted field stays",
+        [
+          ("Connection", "CDN-Cache-Control, surrogate-control, control, x-controls"),
+          ("CDN-Cache-Control", "no-store"), ("Surrogate-CONTROL", "x"), ("Control", "x"),
+          ("X-Controls", "x"),
+        ], ["CDN-Cache-Control", "Surrogate-CONTROL"]
+      ),
       ("nothing to drop", [("A", "1"), ("Vary", "x")], ["A", "Vary"]),
       (
         "the rest of the fixed ones",
         [
           ("Proxy-Authenticate", "1"), ("Proxy-Authorization", "1"), ("Proxy-Connection", "1"),
           ("Trailer", "1"), ("Transfer-Encoding", "chunked"), ("Upgrade", "h2c"),
-          ("HTTP2-Settings", "x"),
+          ("HTTP2-Settings", "x"), ("proxy-authentication-info", "x"),
         ], []
       ),
     ] as [(String, [(String, String)], [String])])

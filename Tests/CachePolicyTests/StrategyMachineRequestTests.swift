@@ -43,6 +43,23 @@ struct StrategyMachineRequestTests {
     #expect(Self.arrival(strategy, copy.state, hasRange: true) == expected)
   }
 
+  /// RFC 9211 §2.2.
+  @Test(
+    arguments: [
+      (.cacheFirst, "vary-miss"), (.staleWhileRevalidate, "vary-miss"),
+      (.networkFirst, "vary-miss"), (.networkAndStore, "bypass"),
+    ] as [(Strategy, String)])
+  func aMissAmongOtherVariantsSaysSo(_ strategy: Strategy, _ reason: String) {
+    var machine = StrategyMachine(
+      policy: Policy(strategy: strategy), request: StrategyMachine.Request(method: .get))
+    machine.onlyOtherVariantsAreStored()
+    guard case .fetch(let fetch) = machine.requestArrived(copy: nil) else {
+      Issue.record("the network has to be asked")
+      return
+    }
+    #expect(fetch.reason.rawValue == reason)
+  }
+
   @Test(arguments: [Strategy.cacheFirst, .staleWhileRevalidate, .networkFirst, .networkAndStore])
   func conditionsForTheOriginAreLeftToIt(_ strategy: Strategy) {
     #expect(

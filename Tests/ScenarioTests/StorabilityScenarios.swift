@@ -162,8 +162,8 @@ struct StorabilityScenarios {
         )
       }
       expect(try proxy.get("/a", "Accept-Language: en"), "en 1", .stored("uri-miss"))
-      expect(try proxy.get("/a", "Accept-Language: de"), "de 2", .stored("uri-miss"))
-      expect(try proxy.get("/a"), "none 3", .stored("uri-miss"))
+      expect(try proxy.get("/a", "Accept-Language: de"), "de 2", .stored("vary-miss"))
+      expect(try proxy.get("/a"), "none 3", .stored("vary-miss"))
       expect(try proxy.get("/a", "Accept-Language: en"), "en 1", .hit)
       expect(try proxy.get("/a", "Accept-Language: de"), "de 2", .hit)
       expect(try proxy.get("/a"), "none 3", .hit)

@@ -65,7 +65,8 @@ final class CurlTransfer: OriginTransfer {
     switch head.read(UnsafeRawBufferPointer(start: bytes, count: count)) {
     case .more, .trailer: return count
     case .interim(let status):
-      receiver?.originSentInterim(status: status, fields: head.fields)
+      receiver?.originSentInterim(
+        status: status, fields: head.fields, version: head.version)
       head.beginNext()
       return isCancelled ? 0 : count
     case .final:
@@ -75,7 +76,8 @@ final class CurlTransfer: OriginTransfer {
       receiver?.originSentHead(
         OriginResponseHead(
           status: head.status, fields: fields, contentLength: head.contentLength,
-          endIsKnown: endIsKnown))
+          endIsKnown: endIsKnown,
+          version: head.version))
       return isCancelled ? 0 : count
     case .broken(let reason):
       failure = .broken(reason)
@@ -83,8 +85,11 @@ final class CurlTransfer: OriginTransfer {
     }
   }
 
+  /// A transfer coding in HTTP/1.0 is faulty framing (RFC 9112 §6.1): what it ends with proves
+  /// nothing.
   private var endIsKnown: Bool {
-    head.isChunked || head.contentLength != nil || isMultiplexed || head.status == 204
+    head.isChunked && head.version != .http10 || head.contentLength != nil || isMultiplexed
+      || head.status == 204
       || head.status == 304 || request.method == .head
   }
 
@@ -124,7 +129,7 @@ final class CurlTransfer: OriginTransfer {
 
   /// HTTP/2 comes by ALPN alone: in clear text a status line that says so is no proof of it.
   var isMultiplexed: Bool {
-    head.isHTTP2OrLater && request.endpoint.url.hasPrefix("https:")
+    head.version == .http2 && request.endpoint.url.hasPrefix("https:")
   }
 
   private func madeProgress() {

@@ -21,7 +21,7 @@ struct ResponseHeadReader {
   private(set) var fields = Fields()
   private(set) var contentLength: UInt64?
   private(set) var isChunked = false
-  private(set) var isHTTP2OrLater = false
+  private(set) var version = ReceivedVersion.http11
   private var block: [UInt8] = []
   private var bytesTotal = 0
   private var isFinal = false
@@ -51,9 +51,14 @@ struct ResponseHeadReader {
       value = value * 10 + UInt16(digit - 0x30)
     }
     guard value >= 100, value <= 599 || value <= 999 else { return .broken("malformed status") }
-    isHTTP2OrLater = line[5] >= UInt8(ascii: "2")
+    version = ResponseHeadReader.version(line)
     status = value
     return .more
+  }
+
+  private static func version(_ line: UnsafeRawBufferPointer) -> ReceivedVersion {
+    if line[5] >= UInt8(ascii: "2") { return .http2 }
+    return line[6] == UInt8(ascii: ".") && line[7] == UInt8(ascii: "0") ? .http10 : .http11
   }
 
   private mutating func readField(_ line: UnsafeRawBufferPointer) -> Outcome {

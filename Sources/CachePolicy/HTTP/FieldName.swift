@@ -9,7 +9,8 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
   case contentLength, contentLocation, contentRange, contentType, cookie, date, eTag, expect
   case expires, forwarded, host, http2Settings, ifMatch, ifModifiedSince, ifNoneMatch, ifRange
   case ifUnmodifiedSince, keepAlive, larderStrategy, lastModified, location, maxForwards
-  case origin, pragma, proxyAuthenticate, proxyAuthorization, proxyConnection, range
+  case origin, pragma, proxyAuthenticate, proxyAuthenticationInfo, proxyAuthorization
+  case proxyConnection, range
   case retryAfter, server, setCookie, surrogateKey, te, trailer, transferEncoding, upgrade
   case userAgent, vary, via, warning, wwwAuthenticate, xForwardedFor, xForwardedHost
   case xForwardedProto
@@ -22,7 +23,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
     switch name.count {
     case 2...7: return lookupShort(name)
     case 8...13: return lookupMedium(name)
-    case 14...19: return lookupLong(name)
+    case 14...25: return lookupLong(name)
     default: return nil
     }
   }
@@ -107,6 +108,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
     case (18, 0x70): return check(name, "proxy-authenticate", .proxyAuthenticate)
     case (19, 0x69): return check(name, "if-unmodified-since", .ifUnmodifiedSince)
     case (19, 0x70): return check(name, "proxy-authorization", .proxyAuthorization)
+    case (25, 0x70): return check(name, "proxy-authentication-info", .proxyAuthenticationInfo)
     default: return nil
     }
   }
@@ -159,6 +161,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
     case .origin: "Origin"
     case .pragma: "Pragma"
     case .proxyAuthenticate: "Proxy-Authenticate"
+    case .proxyAuthenticationInfo: "Proxy-Authentication-Info"
     case .proxyAuthorization: "Proxy-Authorization"
     case .proxyConnection: "Proxy-Connection"
     case .range: "Range"
@@ -185,8 +188,8 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
   /// or not. HTTP2-Settings belongs to an upgrade that the proxy does not pass on (RFC 9113 §3.1).
   public var isHopByHop: Bool {
     switch self {
-    case .connection, .keepAlive, .proxyConnection, .proxyAuthenticate, .proxyAuthorization, .te,
-      .trailer, .transferEncoding, .upgrade, .http2Settings:
+    case .connection, .keepAlive, .proxyConnection, .proxyAuthenticate, .proxyAuthenticationInfo,
+      .proxyAuthorization, .te, .trailer, .transferEncoding, .upgrade, .http2Settings:
       true
     default: false
     }

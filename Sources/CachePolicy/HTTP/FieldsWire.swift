@@ -59,17 +59,28 @@ extension Fields {
   /// another request than the one that was keyed and checked. So a field that the proxy acts on
   /// (`KnownField`) stays, whatever `Connection` says. Any other field it names goes, and a key or
   /// a Vary block has to be made from the fields that are left: those are what the origin sees.
+  /// A field that ends with `-Control` stays too: it may be the targeted one that says no-store.
   public func hopByHopLines() -> [Int] {
     var result: [Int] = []
     let all = bytes.span
     for index in lines.indices {
       if let known = lines[index].known {
         if known.isHopByHop { result.append(index) }
-      } else if contains(.connection), isNamedByConnection(all.extracting(lines[index].name)) {
-        result.append(index)
+      } else if contains(.connection) {
+        let name = all.extracting(lines[index].name)
+        if isNamedByConnection(name), !Fields.mayBeTargeted(name) { result.append(index) }
       }
     }
     return result
+  }
+
+  /// Whether the name is one for cache directives (RFC 9213 §2: they end with Cache-Control; some
+  /// older ones with Control alone).
+  private static func mayBeTargeted(_ name: Span<UInt8>) -> Bool {
+    let ending: StaticString = "-control"
+    guard name.count > ending.utf8CodeUnitCount else { return false }
+    return ASCII.equalsIgnoringCase(
+      name.extracting(name.count - ending.utf8CodeUnitCount..<name.count), ending)
   }
 
   /// Drops the lines of `hopByHopLines()`.

@@ -15,7 +15,16 @@ extension ResponseDirectives {
       }
       self.init()
       isTargeted = true
-      for member in members { add(Directive(bytes.span, member), of: bytes.span) }
+      let directives = members.map { Directive(bytes.span, $0) }
+      var lastOfName: [ArraySlice<UInt8>: Int] = [:]
+      for (index, directive) in directives.enumerated() {
+        lastOfName[bytes[directive.name]] = index
+      }
+      // Of several members with one key the last is meant (RFC 9651 §4.2.2).
+      for (index, directive) in directives.enumerated()
+      where lastOfName[bytes[directive.name]] == index {
+        add(directive, of: bytes.span)
+      }
       return
     }
     self.init(fields)
@@ -110,11 +119,20 @@ enum StructuredDictionary {
       return true
     case 0x3A:
       position += 1
-      while position < end, span[position] != 0x3A { position += 1 }
-      guard position < end else { return false }
+      while position < end, isBase64(span[position]) { position += 1 }
+      guard position < end, span[position] == 0x3A else { return false }
       position += 1
       return true
     case 0x2D, 0x30...0x39: return skipNumber(span, &position, end)
+    case 0x40:
+      // A date is an integer behind the sign.
+      let start = position + 1
+      position = start
+      guard start < end, span[start] == 0x2D || ASCII.isDigit(span[start]),
+        skipNumber(span, &position, end)
+      else { return false }
+      return !(start..<position).contains { span[$0] == 0x2E }
+    case 0x25: return skipDisplayString(span, &position, end)
     case 0x2A, 0x41...0x5A, 0x61...0x7A:
       while position < end {
         let byte = span[position]
@@ -145,16 +163,49 @@ enum StructuredDictionary {
     return false
   }
 
+  /// `%"…"`: visible ASCII, and the bytes of UTF-8 as `%` with two digits in lower case.
+  private static func skipDisplayString(
+    _ span: Span<UInt8>, _ position: inout Int, _ end: Int
+  ) -> Bool {
+    guard position + 1 < end, span[position + 1] == 0x22 else { return false }
+    position += 2
+    while position < end {
+      switch span[position] {
+      case 0x22:
+        position += 1
+        return true
+      case 0x25:
+        guard position + 2 < end, isLowercaseHex(span[position + 1]),
+          isLowercaseHex(span[position + 2])
+        else { return false }
+        position += 3
+      case 0x20...0x7E: position += 1
+      default: return false
+      }
+    }
+    return false
+  }
+
+  private static func isLowercaseHex(_ byte: UInt8) -> Bool {
+    ASCII.isDigit(byte) || byte &- 0x61 < 6
+  }
+
   private static func skipNumber(_ span: Span<UInt8>, _ position: inout Int, _ end: Int) -> Bool {
     if span[position] == 0x2D { position += 1 }
     let digitsStart = position
     while position < end, ASCII.isDigit(span[position]) { position += 1 }
     guard (1...15).contains(position - digitsStart) else { return false }
     guard position < end, span[position] == 0x2E else { return true }
+    // A decimal has at most twelve digits before its point (RFC 9651 §4.2.4).
+    guard position - digitsStart <= 12 else { return false }
     let fractionStart = position + 1
     position += 1
     while position < end, ASCII.isDigit(span[position]) { position += 1 }
     return (1...3).contains(position - fractionStart)
+  }
+
+  private static func isBase64(_ byte: UInt8) -> Bool {
+    ASCII.isDigit(byte) || (byte | 0x20) &- 0x61 < 26 || [0x2B, 0x2F, 0x3D].contains(byte)
   }
 
   private static func isLowercase(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }

@@ -60,6 +60,7 @@ extension Repository {
     reader.begin()
     defer { reader.end() }
     let selected = selectRecord(key, wholeKey: wholeKey, request: head.fields)
+    if foundOtherVariantsOnly { machine.onlyOtherVariantsAreStored() }
     var copies: [(entryID: UInt64, copy: StoredOutlook.Copy)] = []
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     while let record = candidate {

@@ -9,6 +9,8 @@ struct CopyAnswer {
   let use: StrategyMachine.CopyUse
   /// Where the network was asked first: the `fwd` word, and the status it answered with.
   let forward: (reason: StrategyMachine.ForwardReason, status: UInt16?)?
+  /// Whether the network was asked by another request's fetch.
+  var isCollapsed = false
 
   /// A confirmed copy is a hit; one that serves stale is not, however fresh the reason sounds.
   var kind: Counters.Kind {
@@ -123,7 +125,7 @@ enum CopyServing {
   /// `Age`, `Cache-Status` and `Via`; the last line is left open for the connection's field.
   static func appendAnswerFields(_ answer: CopyAnswer, to output: OutputBuffer) {
     output.append("Age: ")
-    output.append(decimal: max(0, answer.state.ageMilliseconds / 1000))
+    output.append(decimal: ageSeconds(answer.state.ageMilliseconds))
     if let forward = answer.forward {
       output.append("\r\nCache-Status: larder; fwd=")
       output.append(forward.reason.rawValue)
@@ -136,7 +138,14 @@ enum CopyServing {
       output.append("\r\nCache-Status: larder; hit; ttl=")
     }
     output.append(decimal: seconds(answer.state.timeToLiveMilliseconds))
-    output.append(answer.route.detailAndVia)
+    if answer.isCollapsed { output.append("; collapsed") }
+    output.append(
+      answer.route.detailAndVia(answer.record.metadata.flags.receivedVersion))
+  }
+
+  /// A value of Age: no larger than what stands for "more than can be said" (RFC 9111 §1.2.2).
+  static func ageSeconds(_ milliseconds: Int64) -> Int64 {
+    min(max(0, milliseconds / 1000), ASCII.deltaSecondsMax)
   }
 
   /// Whole seconds, rounded down also below zero.

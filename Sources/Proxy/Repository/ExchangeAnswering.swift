@@ -29,7 +29,8 @@ extension Exchange {
     let forward = use == .fresh ? nil : fetch.map { (reason: $0.reason, status: status) }
     let entryID = record.entryID
     let answer = CopyAnswer(
-      record: record, state: state, route: source.route, use: use, forward: forward)
+      record: record, state: state, route: source.route, use: use, forward: forward,
+      isCollapsed: isCollapsed && forward != nil)
     let outcome = CopyServing.begin(answer, of: source.head, on: connection, by: repository)
     repository.reader.end()
     switch outcome {

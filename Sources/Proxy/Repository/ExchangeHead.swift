@@ -24,7 +24,7 @@ extension Exchange {
     if !isCollapsed { CopyServing.append(head.ownFields, to: output) }
     if let age = head.ageMilliseconds {
       output.append("Age: ")
-      output.append(decimal: age / 1000)
+      output.append(decimal: CopyServing.ageSeconds(age))
       output.append("\r\n")
     }
     let length = head.contentLength ?? knownLength
@@ -118,6 +118,8 @@ extension Exchange {
     output.append((fetch?.reason ?? passReason ?? .bypass).rawValue)
     output.append("; fwd-status=")
     output.append(decimal: UInt64(head.status))
+    if head.notStored == nil { output.append("; stored") }
+    if isCollapsed { output.append("; collapsed") }
     if let reason = head.notStored {
       if fetch != nil || unkeyedReason != nil {
         output.append("; detail=")
@@ -126,11 +128,11 @@ extension Exchange {
         output.append(source.route.detail)
       }
     } else {
-      output.append("; stored")
-      if isCollapsed { output.append("; collapsed") }
       output.append(source.route.detail)
     }
-    output.append("\r\nVia: 1.1 larder")
+    output.append("\r\nVia: ")
+    output.append(head.version.text)
+    output.append(" larder")
     connection.appendConnectionField(to: output)
     output.append("\r\n\r\n")
   }

@@ -144,7 +144,8 @@ extension Repository {
 
   /// Brings a confirmed copy up to date; false: it is no longer there.
   func refresh(
-    _ entryID: UInt64, of plan: FillPlan, with fields: Fields, nowMilliseconds now: Int64
+    _ entryID: UInt64, of plan: FillPlan, with fields: Fields, version: ReceivedVersion,
+    nowMilliseconds now: Int64
   ) -> Bool {
     reader.begin()
     defer { reader.end() }
@@ -181,6 +182,7 @@ extension Repository {
     }
     metadata.entryID = entryID
     metadata.bodyLength = record.bodyLength
+    metadata.flags.receivedVersion = version
     let refreshed = RecordWriter.make(
       metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
       varyBlock: Array(record.varyBlock), tags: tags, fields: merged,

@@ -22,6 +22,7 @@ final class Fill: @unchecked Sendable {
     /// The lines that `private="…"` or `no-cache="…"` name: for the first client alone.
     let ownFields: Fields
     let contentLength: UInt64?
+    let version: ReceivedVersion
     /// nil: it is being stored.
     let notStored: NotStoredReason?
     /// What it varies on, of the request that brought it; nil: on everything.
@@ -35,7 +36,7 @@ final class Fill: @unchecked Sendable {
 
     init(
       status: UInt16, fields: Fields, encoded: [UInt8], ownFields: Fields,
-      contentLength: UInt64?,
+      contentLength: UInt64?, version: ReceivedVersion,
       notStored: NotStoredReason?, varyBlock: [UInt8]?, isShareable: Bool, tags: [[UInt8]]?,
       ageMilliseconds: Int64?
     ) {
@@ -44,6 +45,7 @@ final class Fill: @unchecked Sendable {
       self.encoded = encoded
       self.ownFields = ownFields
       self.contentLength = contentLength
+      self.version = version
       self.notStored = notStored
       self.varyBlock = varyBlock
       self.isShareable = isShareable

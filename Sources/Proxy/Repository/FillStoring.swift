@@ -5,18 +5,18 @@ internal import Synchronization
 /// The fill's side towards origin and store: takes the answer in on the owner loop, decides once
 /// whether it is stored, and lands the record when the body is whole.
 extension Fill: OriginResponseReceiver {
-  func originSentInterim(status: UInt16, fields: Fields) {
+  func originSentInterim(status: UInt16, fields: Fields, version: ReceivedVersion) {
     var fields = fields
     fields.removeHopByHop()
     fields.remove(.contentLength)
     var text = Fill.encode(status: status, fields)
-    text.append(contentsOf: "Via: 1.1 larder\r\n\r\n".utf8)
+    text.append(contentsOf: "Via: \(version.text) larder\r\n\r\n".utf8)
     passOn(interim: text, status: status)
   }
 
   func originSentHead(_ answer: OriginResponseHead) {
     if answer.status == 304, let validated = plan.validatedEntryID {
-      confirm(validated, answer.fields)
+      confirm(validated, answer)
       return
     }
     if let unasked = unasked(answer.status) {
@@ -32,7 +32,8 @@ extension Fill: OriginResponseReceiver {
         Head(
           status: answer.status, fields: fields,
           encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
-          contentLength: answer.contentLength, notStored: reason, varyBlock: [],
+          contentLength: answer.contentLength, version: answer.version, notStored: reason,
+          varyBlock: [],
           isShareable: false, tags: [], ageMilliseconds: nil))
       return
     }
@@ -48,6 +49,7 @@ extension Fill: OriginResponseReceiver {
     var ownFields = Fields()
     if reason == nil {
       metadata = words.metadata
+      metadata?.flags.receivedVersion = answer.version
       for line in fields.lines {
         let name = fields.bytes[line.name].map(ASCII.lowercased)
         if directives.fieldsNotStored.contains(name) { ownFields.append(line: line, of: fields) }
@@ -58,7 +60,8 @@ extension Fill: OriginResponseReceiver {
       Head(
         status: answer.status, fields: fields,
         encoded: Fill.encode(status: answer.status, fields), ownFields: ownFields,
-        contentLength: answer.contentLength, notStored: reason, varyBlock: words.varyBlock,
+        contentLength: answer.contentLength, version: answer.version, notStored: reason,
+        varyBlock: words.varyBlock,
         isShareable: reason == nil
           || words.varyBlock != nil && mayShareError(answer.status, fields, directives),
         tags: words.tags,
@@ -349,10 +352,11 @@ extension Fill: OriginResponseReceiver {
   // MARK: 304
 
   /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
-  private func confirm(_ validated: UInt64, _ fields: Fields) {
+  private func confirm(_ validated: UInt64, _ answer: OriginResponseHead) {
     let now = owner.clock.nowMilliseconds
     let isRefreshed = repository.refresh(
-      validated, of: plan, with: Fill.dated(fields, now), nowMilliseconds: now)
+      validated, of: plan, with: Fill.dated(answer.fields, now), version: answer.version,
+      nowMilliseconds: now)
     // The transfer is left to end by itself: to cut it would cost its connection.
     end(isRefreshed ? .confirmed : .copyLost)
   }

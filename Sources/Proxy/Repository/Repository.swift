@@ -18,6 +18,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
   /// What holds for requests from now on.
   private(set) var policies: PolicySet
   var placement = RequestPlacement()
+  /// Whether the last look-up found copies and none that the request selects.
+  private(set) var foundOtherVariantsOnly = false
 
   init(
     worker: Worker, services: Services, policies: PolicySet, remote: any RemoteDataSource,
@@ -83,6 +85,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
     reader.begin()
     let record = selectRecord(key, wholeKey: placement.wholeKey, request: worker.head.fields)
     var copy: CopyState?
+    if foundOtherVariantsOnly { machine.onlyOtherVariantsAreStored() }
     if let record {
       copy = Freshness.copyState(
         of: record.metadata, policy: route.policy, request: machine.request.directives,
@@ -148,11 +151,13 @@ final class Repository: RequestHandler, @unchecked Sendable {
   func selectRecord(_ key: StoreKey, wholeKey: [UInt8], request: Fields) -> RecordView? {
     var best: RecordView?
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
+    let hasCandidates = candidate != nil
     while let record = candidate {
       let isNewer = best.map { $0.entryID < record.entryID } ?? true
       if isNewer, isSelected(record.varyBlock, request) { best = record }
       candidate = reader.nextRecord()
     }
+    foundOtherVariantsOnly = hasCandidates && best == nil
     return best
   }
 

@@ -40,8 +40,10 @@ final class RouteContext: Sendable {
   let maxEntrySizeBytes: UInt64
   /// `; detail=cache-first` of Cache-Status.
   let detail: [UInt8]
-  /// The same with the Via line behind it.
-  let detailAndVia: [UInt8]
+  /// The same with the Via line behind it, of a copy that came by HTTP/1.1, 1.0 and 2.
+  private let detailAndVia: [UInt8]
+  private let detailAndViaOfHTTP10: [UInt8]
+  private let detailAndViaOfHTTP2: [UInt8]
 
   init(
     slot: Int, name: String, pattern: RoutePattern?, policy: Policy, options: RouteOptions,
@@ -79,7 +81,22 @@ final class RouteContext: Sendable {
     targetedCacheControl = upstream.targetedCacheControl
     self.maxEntrySizeBytes = min(policy.maxEntrySizeBytes ?? .max, maxEntrySizeBytes)
     detail = Array("; detail=\(policy.strategy.name)".utf8)
-    detailAndVia = detail + Array("\r\nVia: 1.1 larder".utf8)
+    detailAndVia = detail + RouteContext.via(.http11)
+    detailAndViaOfHTTP10 = detail + RouteContext.via(.http10)
+    detailAndViaOfHTTP2 = detail + RouteContext.via(.http2)
+  }
+
+  private static func via(_ version: ReceivedVersion) -> [UInt8] {
+    Array("\r\nVia: \(version.text) larder".utf8)
+  }
+
+  /// What stands at the end of a copy's `Cache-Status`, with the Via line behind it.
+  func detailAndVia(_ version: ReceivedVersion) -> [UInt8] {
+    switch version {
+    case .http10: detailAndViaOfHTTP10
+    case .http11: detailAndVia
+    case .http2: detailAndViaOfHTTP2
+    }
   }
 
   /// The reading of policies.json has refused what is none.

@@ -22,7 +22,7 @@ enum StoredHead {
     while start < lines.count {
       let line = lineRange(lines, from: start)
       switch knownField(lines, line) {
-      case .cacheControl, .contentLocation, .date, .expires, .vary:
+      case .cacheControl, .cacheStatus, .contentLocation, .date, .expires, .vary:
         output.append(UnsafeRawBufferPointer(rebasing: lines[line]))
       case .eTag:
         hasEntityTag = true
