@@ -50,7 +50,7 @@ struct GrowingRangeScenarios {
   func aPartThatIsNotThereYetIsWaitedFor(
     _ asked: String, _ status: Int, _ body: String, _ contentRange: String
   ) throws {
-    try scenario(Self.route) { origin, proxy in
+    try scenario(Self.route, top: "\"loops\": 2,") { origin, proxy in
       let gate = Gate()
       origin.on("/a", Self.growing(gate))
       let clients = try (0..<3).map { _ in

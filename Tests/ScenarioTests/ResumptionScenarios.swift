@@ -185,8 +185,9 @@ struct ResumptionScenarios {
     }
   }
 
-  @Test func everyoneWhoReadsGetsTheRest() throws {
-    try scenario(Self.route, upstream: Self.upstream) { origin, proxy in
+  @Test(arguments: [1, 3]) func everyoneWhoReadsGetsTheRest(_ loops: Int) throws {
+    try scenario(Self.route, upstream: Self.upstream, top: "\"loops\": \(loops),") {
+      origin, proxy in
       let gate = Gate()
       origin.on("/a") { request in
         guard let start = Self.start(request) else {
