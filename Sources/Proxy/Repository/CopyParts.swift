@@ -7,7 +7,7 @@ internal import CachePolicy
 /// Called by `CopyServing.write` alone, for GET requests with a Range that select a copy of a 200.
 extension CopyServing {
   static func requestedPart(
-    of record: RecordView, _ request: borrowing RequestHead, by repository: Repository
+    of record: RecordView, _ request: RequestHead, by repository: Repository
   ) -> RangeAnswer {
     let limits = repository.worker.limits
     guard

@@ -36,7 +36,7 @@ enum CopyServing {
   }
 
   static func begin(
-    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    _ answer: CopyAnswer, of request: RequestHead, on connection: Connection,
     by repository: Repository
   ) -> Outcome {
     let outcome = write(answer, of: request, on: connection, by: repository)
@@ -48,7 +48,7 @@ enum CopyServing {
   }
 
   private static func write(
-    _ answer: CopyAnswer, of request: borrowing RequestHead, on connection: Connection,
+    _ answer: CopyAnswer, of request: RequestHead, on connection: Connection,
     by repository: Repository
   ) -> Outcome {
     let record = answer.record
@@ -146,7 +146,7 @@ enum CopyServing {
   // MARK: 304
 
   private static func isNotModified(
-    _ record: RecordView, _ request: borrowing RequestHead, _ clock: Clock
+    _ record: RecordView, _ request: RequestHead, _ clock: Clock
   ) -> Bool {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
