@@ -53,7 +53,9 @@ public enum Validation {
   /// Date is later than its Last-Modified: else it may have changed within that second (§8.8.2.2).
   public static func ifRangeHolds(request: Fields, stored: Fields, nowSeconds: Int64) -> Bool {
     guard request.contains(.ifRange) else { return true }
-    let wanted = request.bytes.span.extracting(request.firstValueRange(of: .ifRange))
+    // Several lines are neither a tag nor a date.
+    guard let line = request.soleValueRange(of: .ifRange) else { return false }
+    let wanted = request.bytes.span.extracting(line)
     let all = stored.bytes.span
     if EntityTag(wanted) != nil {
       return EntityTag.equalStrongly(wanted, all.extracting(stored.firstValueRange(of: .eTag)))

@@ -98,6 +98,12 @@ struct ClientConditionTests {
       !Validation.ifRangeHolds(request: request, stored: stored, nowSeconds: noonSeconds + 900))
   }
 
+  @Test func twoLinesOfIfRangeAreNone() {
+    let stored = Fields([("ETag", "\"a\"")])
+    let request = Fields([("If-Range", "\"a\""), ("If-Range", "\"a\"")])
+    #expect(!Validation.ifRangeHolds(request: request, stored: stored, nowSeconds: noonSeconds))
+  }
+
   @Test func aNotModifiedCarriesWhatGuidesTheClientsCopy() {
     let stored = Fields([
       ("Content-Type", "x"), ("Cache-Control", "max-age=1"), ("ETag", "\"a\""),

@@ -39,6 +39,7 @@ struct StatisticsDocumentTests {
         Self.counts + [
           "uptimeSeconds", "bytes.toClients", "bytes.fromStore", "bytes.fromOrigin",
           "origin.requests", "origin.failures", "origin.connectionsOpened", "origin.reused",
+          "origin.resumed",
           "store.entries", "store.bytes", "store.maxBytes", "store.evicted", "store.expired",
           "connections.open", "connections.accepted", "connections.refused",
         ]

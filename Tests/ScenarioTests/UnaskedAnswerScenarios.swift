@@ -30,4 +30,80 @@ struct UnaskedAnswerScenarios {
       #expect(part.status == 206)
     }
   }
+
+  /// A part that has nothing of what was asked for would be taken for another.
+  @Test(
+    arguments: [
+      ("bytes=0-3", ["Content-Range: bytes 4-7/9"]), ("bytes=-2", ["Content-Range: bytes 0-3/9"]),
+      ("bytes=0-3", []), ("bytes=0-3", ["Content-Range: bytes 0-3"]),
+      ("bytes=0-3", ["Content-Range: bytes 0-8/9"]),
+      ("bytes=0-3", ["Content-Range: bytes 0-3/9", "Content-Range: bytes 0-3/9"]),
+      ("bytes=0-3", ["Content-Type: multipart/byteranges; boundary=x"]),
+      ("bytes=0-3", ["Content-Range: bytes 0-18446744073709551615/*"]),
+    ], ["", windowedRoute("cache-first")])
+  func aPartThatDoesNotAnswerIsABrokenAnswer(
+    _ asked: (range: String, fields: [String]), _ route: String
+  ) throws {
+    try scenario(route) { origin, proxy in
+      var part = OriginAnswer.text("part", status: 206)
+      part.fields = asked.fields.map {
+        let pair = $0.split(separator: ":", maxSplits: 1)
+        return (String(pair[0]), String(pair[1].dropFirst()))
+      }
+      origin.on("/a", part)
+      let answer = try proxy.get("/a", "Range: \(asked.range)")
+      expect(answer, "", status: 502, .failed)
+    }
+  }
+
+  @Test func aPartThatDoesNotAnswerLeavesTheCopyInItsPlace() throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on(
+        "/a", inTurn: [.text("whole"), .text("par", status: 206, "Content-Range: bytes 6-8/9")])
+      _ = try proxy.get("/a")
+      proxy.advance(seconds: Age.older)
+      let answer = try proxy.get("/a", "Range: bytes=0-1")
+      expectText(answer, "wh", status: 206)
+      #expect(answer.first("Content-Range") == "bytes 0-1/5")
+    }
+  }
+
+  /// Less than was asked for, several parts for several ranges, and units that nobody here knows,
+  /// are between the client and the origin.
+  @Test(
+    arguments: [
+      ("bytes=0-7", "Content-Range: bytes 0-3/9"), ("bytes=2-3", "Content-Range: bytes 0-3/*"),
+      ("bytes=0-1,3-4", "Content-Type: multipart/byteranges; boundary=x"),
+      ("bytes=0-1,3-4", "Content-Range: bytes 1-4/9"),
+      ("lines=0-1", "Content-Range: lines 0-1/9"),
+    ])
+  func aPartThatMayBeWhatWasAskedForPasses(_ range: String, _ field: String) throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on("/a", .text("part", status: 206, field, "Cache-Control: max-age=9"))
+      for _ in 0..<2 {
+        let answer = try proxy.get("/a", "Range: \(range)")
+        expectText(answer, "part", status: 206)
+        #expect(!answer.cacheStatus.isStored && !answer.cacheStatus.isHit)
+      }
+    }
+  }
+
+  @Test(arguments: ["pass", "fetch-whole"])
+  func aRefusedRangeIsNotStored(_ range: String) throws {
+    let route = windowedRoute(
+      "cache-first", "\"range\": \"\(range)\", \"negative\": { \"4xx\": \"1h\" }")
+    try scenario(route) { origin, proxy in
+      origin.on(
+        "/a",
+        inTurn: [
+          .text("no", status: 416, "Content-Range: bytes */9", "Cache-Control: max-age=60"),
+          .text("wholebody"),
+        ])
+      let refused = try proxy.get("/a", "Range: bytes=20-")
+      expectText(refused, "no", status: 416)
+      #expect(!refused.cacheStatus.isStored)
+      expectText(try proxy.get("/a"), "wholebody")
+      #expect(origin.requestCount("/a") == 2)
+    }
+  }
 }

@@ -157,6 +157,22 @@ struct ValidationScenarios {
     }
   }
 
+  @Test func theDateOfACopyStandsForItsLastChangeWhereNoneIsSaid() throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on("/a", .text("v1", "Date: Sun, 06 Nov 1994 08:49:37 GMT"))
+      _ = try proxy.get("/a")
+      let same = try proxy.get("/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT")
+      #expect(same.status == 304 && same.cacheStatus.isHit)
+      expect(
+        try proxy.get("/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT"), "v1", .hit)
+      expect(
+        try proxy.get(
+          "/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "If-None-Match: \"x\""),
+        "v1", .hit)
+      #expect(origin.requestCount("/a") == 1)
+    }
+  }
+
   @Test func aConnectionGoesOnBehindA304() throws {
     try scenario(windowedRoute("cache-first")) { origin, proxy in
       origin.on("/a", .text("v1", "ETag: \"one\""))

@@ -53,6 +53,7 @@ public struct ProxyStatistics: Decodable, Sendable {
     public let failures: Int
     public let connectionsOpened: Int
     public let reused: Int
+    public let resumed: Int
   }
 
   public struct Store: Decodable, Sendable {

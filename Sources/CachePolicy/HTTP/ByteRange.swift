@@ -1,8 +1,8 @@
-/// Byte ranges (RFC 9110 §14): reading `Range`, fitting it to a length, writing `Content-Range`.
+/// Byte ranges (RFC 9110 §14.1): reading `Range`, and fitting it to a length.
 ///
 /// A Range that is not understood is ignored, so it reads as nil; one that is understood but lies
-/// outside the body resolves to no range at all, which is answered by 416. Called by the exchange
-/// when it serves from a whole copy.
+/// outside the body resolves to no range at all. What is answered then, `RangeAnswer` says. Called
+/// by whoever serves from a whole copy or a running fill, and where an origin's part is judged.
 public enum ByteRange: Sendable, Equatable {
   /// `first-last`, both included.
   case closed(first: UInt64, last: UInt64)
@@ -11,12 +11,16 @@ public enum ByteRange: Sendable, Equatable {
   /// `-count`
   case suffix(count: UInt64)
 
-  /// More ranges than this in one request are taken for an attack, and the header is ignored
-  /// (RFC 9110 §14.2).
-  public static let rangesMax = 16
+  /// What a request asks for; nil: the whole, because it has no Range, one that is not understood,
+  /// or several lines of it: it is no list (RFC 9110 §5.3, §14.2).
+  public static func requested(in request: Fields, rangesMax: Int) -> [ByteRange]? {
+    guard let value = request.soleValueRange(of: .range) else { return nil }
+    return parse(request.bytes.span.extracting(value), rangesMax: rangesMax)
+  }
 
-  /// Reads a value of `Range`; nil for other units and for anything malformed.
-  public static func parse(_ value: Span<UInt8>) -> [ByteRange]? {
+  /// Reads a value of `Range`; nil for other units, for anything malformed, and for more than
+  /// `rangesMax` ranges, which are taken for an attack (RFC 9110 §14.2, §17.15).
+  public static func parse(_ value: Span<UInt8>, rangesMax: Int) -> [ByteRange]? {
     let range = ASCII.trimmed(value)
     guard range.count > 6 else { return nil }
     let unit = value.extracting(range.lowerBound..<range.lowerBound + 6)
@@ -50,7 +54,7 @@ public enum ByteRange: Sendable, Equatable {
   }
 
   /// Digits, saturating: a position beyond any body stays beyond it.
-  private static func number(_ span: Span<UInt8>) -> UInt64? {
+  static func number(_ span: Span<UInt8>) -> UInt64? {
     if span.isEmpty { return nil }
     var value: UInt64 = 0
     for index in span.indices {
@@ -78,12 +82,15 @@ public enum ByteRange: Sendable, Equatable {
   public static func resolve(_ ranges: [ByteRange], length: UInt64) -> [Range<UInt64>] {
     ranges.compactMap { $0.resolved(length: length) }
   }
+}
 
-  /// The value of Content-Range for a 206 with this part.
-  public static func contentRange(_ range: Range<UInt64>, length: UInt64) -> String {
-    "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+extension Fields {
+  /// Where the value of this field lies in `bytes`, of a field that is no list; nil: there is no
+  /// such line, or more than one, and then no telling which was meant (RFC 9110 §5.3).
+  public func soleValueRange(of field: KnownField) -> Range<Int>? {
+    guard let index = firstIndex(of: field), firstIndex(of: field, from: index + 1) == nil else {
+      return nil
+    }
+    return lines[index].value
   }
-
-  /// The value of Content-Range for a 416.
-  public static func contentRangeUnsatisfied(length: UInt64) -> String { "bytes */\(length)" }
 }

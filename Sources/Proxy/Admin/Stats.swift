@@ -15,6 +15,7 @@ struct Stats: Encodable {
     let failures: UInt64
     let connectionsOpened: UInt64
     let reused: UInt64
+    let resumed: UInt64
   }
 
   struct Store: Encodable {
@@ -126,7 +127,8 @@ struct Stats: Encodable {
       fromOrigin: total.bytesFromOrigin)
     self.origin = Origin(
       requests: origin.requests, failures: origin.failures,
-      connectionsOpened: origin.connectionsOpened, reused: origin.connectionsReused)
+      connectionsOpened: origin.connectionsOpened, reused: origin.connectionsReused,
+      resumed: counters.resumedBodies)
     store = Stats.store(stored, counters)
     connections = Connections(
       open: server.gate.open.load(ordering: .relaxed),

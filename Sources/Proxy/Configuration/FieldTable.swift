@@ -174,7 +174,8 @@ enum FieldTable {
         "To the first byte, and for any wait without progress in the body."),
       .integer(
         "retries", \.retries, 0...Limits().upstreamRetries, from: freshUpstream,
-        "How often a request that may be repeated is tried again; within the deadline."),
+        "How often a request that may be repeated is tried again, within the deadline; and, up to "
+          + "twice, how often the rest of a body that breaks off is asked for."),
       .choice(
         "hostHeader", \.hostHeader, initially: freshUpstream.hostHeader,
         "Whose name `Host` carries: the upstream's own, or the one the client asked for."),

@@ -22,7 +22,8 @@ struct CopyAnswer {
 /// Writes a copy out of the store to a client: whole, as a range of it, or as 304.
 ///
 /// Called between the reader's begin and end. Head and short bodies go out by one write straight
-/// from the map; of a long body the first chunks do, and a `CopyStream` carries on.
+/// from the map; of a long body the first chunks do, and a `CopyStream` carries on. What is special
+/// about parts is in CopyParts.swift.
 enum CopyServing {
   /// How much of a long body is offered to the kernel at once, in chunks.
   static let chunksPerWrite = 16
@@ -65,16 +66,14 @@ enum CopyServing {
     var range = 0..<record.bodyLength
     var head = record.head
     if request.method == .get, request.fields.contains(.range), record.metadata.status == 200 {
-      switch requestedRange(request, record, repository.services.clock.nowMilliseconds / 1000) {
+      switch requestedPart(of: record, request, by: repository) {
       case .whole: break
       case .part(let part):
         range = part
-        output.append("HTTP/1.1 206 Partial Content\r\n")
-        output.append(StoredHead.withoutStatusLine(record.head))
-        output.append("Content-Range: ")
-        output.append(ByteRange.contentRange(part, length: record.bodyLength))
-        output.append("\r\n")
+        appendHead(ofPart: part, of: record, to: output)
         head = UnsafeRawBufferPointer(start: nil, count: 0)
+      case .parts(let parts):
+        return write(parts: parts, of: answer, as: stream, on: connection, repository)
       case .unsatisfiable:
         writeUnsatisfiable(answer, on: connection, repository)
         return .written
@@ -153,7 +152,7 @@ enum CopyServing {
     milliseconds >= 0 ? milliseconds / 1000 : -((999 - milliseconds) / 1000)
   }
 
-  // MARK: 304 and ranges
+  // MARK: 304
 
   private static func isNotModified(
     _ record: RecordView, _ request: RequestHead, _ clock: Clock
@@ -161,11 +160,18 @@ enum CopyServing {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
     }
+    let nowSeconds = clock.nowMilliseconds / 1000
+    if record.lastModified.isEmpty, !request.fields.contains(.ifNoneMatch) {
+      // The Date stands for it, and has to be looked for.
+      return Validation.notModified(
+        request: request.fields, status: record.metadata.status,
+        stored: StoredHead.fields(of: record.head), nowSeconds: nowSeconds)
+    }
     return Validation.notModified(
       request: request.fields, status: record.metadata.status,
       eTag: Span(_unsafeBytes: record.entityTag),
       lastModified: Span(_unsafeBytes: record.lastModified),
-      date: [UInt8]().span, nowSeconds: clock.nowMilliseconds / 1000)
+      date: [UInt8]().span, nowSeconds: nowSeconds)
   }
 
   private static func writeNotModified(
@@ -190,155 +196,4 @@ enum CopyServing {
       output.append("\r\n")
     }
   }
-
-  private enum Requested {
-    case whole
-    case part(Range<UInt64>)
-    case unsatisfiable
-  }
-
-  /// One range is served as 206; several, and what does not hold If-Range, as the whole (a server
-  /// may ignore Range, RFC 9110 §14.2).
-  private static func requestedRange(
-    _ request: RequestHead, _ record: RecordView, _ nowSeconds: Int64
-  ) -> Requested {
-    guard let value = request.fields.first(.range), let ranges = ByteRange.parse(value.span),
-      ranges.count == 1
-    else { return .whole }
-    let stored = StoredHead.fields(of: record.head)
-    guard
-      Validation.ifRangeHolds(request: request.fields, stored: stored, nowSeconds: nowSeconds)
-    else { return .whole }
-    guard let part = ranges[0].resolved(length: record.bodyLength) else { return .unsatisfiable }
-    return .part(part)
-  }
-
-  private static func writeUnsatisfiable(
-    _ answer: CopyAnswer, on connection: Connection, _ repository: Repository
-  ) {
-    let output = connection.worker.output
-    output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
-    output.append(ByteRange.contentRangeUnsatisfied(length: answer.record.bodyLength))
-    output.append("\r\nContent-Length: 0\r\n")
-    appendAnswerFields(answer, to: output)
-    connection.appendConnectionField(to: output)
-    output.append("\r\n\r\n")
-    connection.writeAll(output.bytes)
-    repository.count(bytesToClient: output.count)
-  }
-}
-
-/// The rest of a long body on its way from the store to one client, turn by turn.
-///
-/// Holds a pin, so that the chunks stay where they are, and no transaction: each turn looks its
-/// chunks up anew, and a slow client holds back nothing but itself.
-final class CopyStream: ConnectionExchange {
-  /// How much one turn writes to one client, so that the others are served too.
-  private static let bytesPerTurnMax = 4 * 1024 * 1024
-
-  private let connection: Connection
-  private let repository: Repository
-  private let entryID: UInt64
-  private var position: UInt64 = 0
-  private var end: UInt64 = 0
-  private var isOver = false
-
-  /// Takes over a pin of the entry.
-  init(_ connection: Connection, _ repository: Repository, _ entryID: UInt64) {
-    self.connection = connection
-    self.repository = repository
-    self.entryID = entryID
-  }
-
-  deinit { repository.services.store.unpin(entryID: entryID) }
-
-  var isComplete: Bool { position == end }
-
-  /// Writes the head and as much of the body's range as fits, within the caller's transaction.
-  /// False: the body's beginning is missing or damaged, and nothing was written.
-  func writeFirst(
-    _ head: UnsafeRawBufferPointer, _ fields: UnsafeRawBufferPointer, _ range: Range<UInt64>
-  ) -> Bool {
-    position = range.lowerBound
-    end = range.upperBound
-    return writeChunks(after: [head, fields])
-  }
-
-  private func cut() {
-    isOver = true
-    repository.services.log.error("a stored body is damaged; the client's answer was cut")
-    connection.abortAnswer()
-  }
-
-  /// Carries on after the first write, as the connection's exchange.
-  func start() {
-    guard !isOver else { return }
-    connection.exchange = self
-    if !connection.hasQueuedOutput { connection.worker.loop.later { [self] in clientTookAll() } }
-  }
-
-  func clientTookAll() {
-    guard !isOver else { return }
-    let startPosition = position
-    while !isComplete, !connection.hasQueuedOutput {
-      repository.reader.begin()
-      let isSound = writeChunks(after: [])
-      repository.reader.end()
-      guard isSound else {
-        cut()
-        return
-      }
-      if position - startPosition >= CopyStream.bytesPerTurnMax, !isComplete {
-        if !connection.hasQueuedOutput {
-          connection.worker.loop.later { [self] in clientTookAll() }
-        }
-        return
-      }
-    }
-    if isComplete {
-      isOver = true
-      connection.endAnswer()
-    }
-  }
-
-  /// False: a chunk is missing or damaged.
-  private func writeChunks(after heads: [UnsafeRawBufferPointer]) -> Bool {
-    let chunkBytes = UInt64(repository.services.chunkBytes)
-    return withUnsafeTemporaryAllocation(
-      of: UnsafeRawBufferPointer.self, capacity: CopyServing.chunksPerWrite + heads.count
-    ) { pieces in
-      var count = 0
-      for head in heads {
-        pieces[count] = head
-        count += 1
-      }
-      var next = position
-      while next < end, count < pieces.count {
-        let index = next / chunkBytes
-        let from = next - index * chunkBytes
-        guard let chunk = repository.reader.chunk(entryID: entryID, index: UInt32(index)),
-          from < chunk.count
-        else { return false }
-        let upTo = min(UInt64(chunk.count), end - index * chunkBytes)
-        pieces[count] = UnsafeRawBufferPointer(rebasing: chunk[Int(from)..<Int(upTo)])
-        count += 1
-        next = index * chunkBytes + upTo
-      }
-      let all = UnsafeBufferPointer(rebasing: pieces[0..<count])
-      var taken = connection.write(all)
-      if taken < heads.count {
-        connection.writeAll(UnsafeBufferPointer(rebasing: all[taken..<heads.count]))
-        taken = heads.count
-      }
-      for index in 0..<taken {
-        repository.count(bytesToClient: all[index].count)
-        if index >= heads.count { position += UInt64(all[index].count) }
-      }
-      return true
-    }
-  }
-
-  func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) {}
-  func requestBodyEnded() {}
-  func clientLeft() { isOver = true }
 }

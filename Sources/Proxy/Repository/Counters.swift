@@ -63,6 +63,8 @@ struct Counters: Sendable, Equatable {
   /// By the slot that `CounterSlots` gave the route's name.
   private(set) var routes: [Route] = []
   var bytesToClients: UInt64 = 0
+  /// Origins' bodies that broke off and were continued.
+  var resumedBodies: UInt64 = 0
   var notStored: [NotStoredReason: UInt64] = [:]
 
   subscript(slot: Int) -> Route {
@@ -79,6 +81,7 @@ struct Counters: Sendable, Equatable {
     reserve(slots: other.routes.count)
     for (slot, counts) in other.routes.enumerated() { routes[slot].add(counts) }
     bytesToClients += other.bytesToClients
+    resumedBodies += other.resumedBodies
     notStored.merge(other.notStored, uniquingKeysWith: +)
   }
 

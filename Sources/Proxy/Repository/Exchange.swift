@@ -168,7 +168,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     let request = repository.originRequest(
       source, plan, validators: copy?.fields ?? Fields(), body: body)
     fill.wait(self, on: worker)
-    fill.start(request)
+    fill.start(request, source)
   }
 
   // MARK: Events
@@ -269,6 +269,10 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     if machine.mayStandIn, fetch?.holdsBack == true, progress.ending != .whole,
       progress.receivedBytes < worker.limits.rescueHoldBytes
     {
+      waitForFill()
+      return
+    }
+    if awaitsPart(progress) {
       waitForFill()
       return
     }

@@ -119,6 +119,24 @@ extension Exchange {
     }
   }
 
+  /// Whether the client has what the network answers. A condition goes before a range
+  /// (RFC 9110 §13.2.2).
+  private func isNotModified(_ head: Fill.Head) -> Bool {
+    fetch?.isShared == true
+      && Validation.notModified(
+        request: source.head.fields, status: head.status, stored: head.fields,
+        nowSeconds: services.clock.nowMilliseconds / 1000)
+  }
+
+  /// Whether what has come does not yet say what the client gets. Nothing of the answer is out, so
+  /// that a copy may still take its place.
+  func awaitsPart(_ progress: Fill.Progress) -> Bool {
+    guard source.head.fields.contains(.range), let head = progress.head, !isNotModified(head) else {
+      return false
+    }
+    return requestedPart(head, progress) == .notYet
+  }
+
   func beginRelay(_ progress: Fill.Progress) {
     guard let head = progress.head else { return }
     machine.answerBegan()
@@ -129,17 +147,14 @@ extension Exchange {
     repository.count(isMiss ? .miss : .pass, route: source.route, isCollapsed: isCollapsed)
     if passReason == .method { repository.invalidate(source, answer: head) }
     connection.answerHasBegun = true
-    let whole = progress.ending == .whole ? UInt64(progress.receivedBytes) : nil
-    if fetch?.isShared == true,
-      Validation.notModified(
-        request: source.head.fields, status: head.status, stored: head.fields,
-        nowSeconds: services.clock.nowMilliseconds / 1000)
-    {
+    if isNotModified(head) {
       writeNotModified(head)
       return
     }
-    switch requestedPart(head, knownLength: whole) {
-    case .whole: encodeHead(head, knownLength: whole)
+    switch requestedPart(head, progress) {
+    case .whole, .notYet:
+      let whole = progress.ending == .whole ? UInt64(progress.receivedBytes) : nil
+      encodeHead(head, knownLength: whole)
     case .part(let part, let length): encodePartialHead(head, part, of: length)
     case .unsatisfiable(let length):
       writeUnsatisfiable(head, length)

@@ -46,32 +46,53 @@ extension Exchange {
     appendForwardFields(head, to: output)
   }
 
-  enum RequestedPart {
+  enum RequestedPart: Equatable {
     case whole
-    case part(Range<Int>, of: Int)
+    /// `of`: the whole's length; nil: not known.
+    case part(Range<Int>, of: Int?)
     case unsatisfiable(of: Int)
+    /// More of the body has to come before it can be said.
+    case notYet
   }
 
   /// What of the fill's body the client asked for, where the whole was fetched for a request of a
-  /// part (`fetch-whole`). A body whose length is not known yet is sent whole: a server may ignore
-  /// Range (RFC 9110 §14.2).
-  func requestedPart(_ head: Fill.Head, knownLength: UInt64?) -> RequestedPart {
+  /// part (`fetch-whole`). Several parts are the whole: a server may ignore Range (RFC 9110 §14.2),
+  /// and in which order they lie in what has yet to come nobody knows.
+  func requestedPart(_ head: Fill.Head, _ progress: Fill.Progress) -> RequestedPart {
     guard source.head.method == .get, head.status == 200, let fill,
       source.head.fields.contains(.range), !fill.plan.request.contains(.range),
-      let length = (head.contentLength ?? knownLength).map({ Int(clamping: $0) }),
-      let value = source.head.fields.first(.range), let ranges = ByteRange.parse(value.span),
-      ranges.count == 1,
+      let ranges = ByteRange.requested(
+        in: source.head.fields, rangesMax: worker.limits.rangesPerRequest),
       Validation.ifRangeHolds(
         request: source.head.fields, stored: head.fields,
         nowSeconds: worker.clock.nowMilliseconds / 1000)
     else { return .whole }
-    guard let part = ranges[0].resolved(length: UInt64(length)) else {
-      return .unsatisfiable(of: length)
+    let whole = progress.ending == .whole ? UInt64(progress.receivedBytes) : nil
+    if let length = head.contentLength ?? whole {
+      switch RangeAnswer.decide(ranges, length: length) {
+      case .whole, .parts: return .whole
+      case .part(let part):
+        return .part(
+          Int(clamping: part.lowerBound)..<Int(clamping: part.upperBound),
+          of: Int(clamping: length))
+      case .unsatisfiable: return .unsatisfiable(of: Int(clamping: length))
+      }
     }
-    return .part(Int(part.lowerBound)..<Int(part.upperBound), of: length)
+    // Where nothing is stored, what has come lies in memory, and the origin is paused until this
+    // client reads it.
+    let mayWait =
+      progress.isStoring
+      && UInt64(progress.receivedBytes) <= source.route.maxEntrySizeBytes
+    switch RangeAnswer.decide(
+      ranges, arrivedBytes: UInt64(progress.receivedBytes), mayWait: mayWait)
+    {
+    case .whole: return .whole
+    case .part(let part): return .part(Int(part.lowerBound)..<Int(part.upperBound), of: nil)
+    case .wait: return .notYet
+    }
   }
 
-  func encodePartialHead(_ head: Fill.Head, _ part: Range<Int>, of length: Int) {
+  func encodePartialHead(_ head: Fill.Head, _ part: Range<Int>, of length: Int?) {
     offset = part.lowerBound
     partEnd = part.upperBound
     fill?.advance(self, to: offset)
@@ -79,12 +100,15 @@ extension Exchange {
     let output = worker.output
     output.removeAll()
     output.append("HTTP/1.1 206 Partial Content\r\n")
-    head.encoded.withUnsafeBytes { output.append(StoredHead.withoutStatusLine($0)) }
+    head.encoded.withUnsafeBytes {
+      StoredHead.appendPartLines(of: $0, inParts: false, to: output)
+    }
     if !isCollapsed { CopyServing.append(head.ownFields, to: output) }
     output.append("Content-Range: ")
-    output.append(
-      ByteRange.contentRange(
-        UInt64(part.lowerBound)..<UInt64(part.upperBound), length: UInt64(length)))
+    let range = ContentRange(
+      bytes: UInt64(part.lowerBound)..<UInt64(part.upperBound),
+      completeLength: length.map(UInt64.init))
+    output.append(range.value)
     output.append("\r\n")
     appendLength(UInt64(part.count), to: output)
     appendForwardFields(head, to: output)
@@ -95,7 +119,7 @@ extension Exchange {
     let output = worker.output
     output.removeAll()
     output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
-    output.append(ByteRange.contentRangeUnsatisfied(length: UInt64(length)))
+    output.append(ContentRange.unsatisfied(length: UInt64(length)))
     output.append("\r\n")
     appendLength(0, to: output)
     appendForwardFields(head, to: output)

@@ -30,7 +30,7 @@ extension Repository {
     guard case .start = outcome, let fill else { return }
     let request = originRequest(source, plan, validators: copied, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
-    worker.loop.later { fill.start(request) }
+    worker.loop.later { fill.start(request, source) }
   }
 
   /// What `warm` found.
@@ -99,6 +99,24 @@ extension Repository {
     if plan.validatedEntryID != nil {
       Validation.makeConditional(&fields, stored: validators)
     }
+    return originRequest(source, fields, body: body)
+  }
+
+  /// The request for the rest of a plan's answer, which broke off.
+  func originRequest(
+    _ source: FetchSource, _ plan: FillPlan, resuming resumption: Resumption,
+    from receivedBytes: Int
+  ) -> OriginRequest {
+    var fields = plan.request
+    resumption.ask(&fields, from: UInt64(receivedBytes))
+    return originRequest(source, fields, body: nil)
+  }
+
+  private func originRequest(
+    _ source: FetchSource, _ fields: Fields,
+    body: (source: any OriginBodySource, length: Int64?)?
+  ) -> OriginRequest {
+    var fields = fields
     if case .remaining(let count) = MaxForwards(fields, method: source.head.method) {
       fields.remove(.maxForwards)
       let text = Array("\(count)".utf8)

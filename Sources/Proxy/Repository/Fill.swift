@@ -78,6 +78,8 @@ final class Fill: @unchecked Sendable {
     var head: Head?
     var ending: Ending?
     var receivedBytes: Int
+    /// Whether what comes goes to the store, so that a reader may stay behind.
+    var isStoring: Bool
   }
 
   struct Shared: Sendable {
@@ -126,6 +128,11 @@ final class Fill: @unchecked Sendable {
   var isSpilling = false
   var isEnded = false
   var isWakeScheduled = false
+  /// What it was begun for, so that the rest of a body that breaks off can be asked for.
+  var source: FetchSource?
+  /// The running transfer brings the rest of a body, not an answer of its own.
+  var resumption: Resumption?
+  var resumptionsLeft: Int
 
   init(plan: FillPlan, repository: Repository) {
     self.plan = plan
@@ -134,6 +141,9 @@ final class Fill: @unchecked Sendable {
     ticket = plan.notStored == nil ? store.beginFill() : nil
     entryID = ticket?.entryID ?? store.nextEntryID()
     chunkBytes = repository.services.chunkBytes
+    resumptionsLeft =
+      plan.method == .get
+      ? min(plan.route.endpoint.retriesMax, repository.worker.limits.bodyResumptions) : 0
   }
 
   deinit {
@@ -143,7 +153,8 @@ final class Fill: @unchecked Sendable {
   var owner: Worker { repository.worker }
 
   /// Sends the request; on the owner loop, once.
-  func start(_ request: OriginRequest) {
+  func start(_ request: OriginRequest, _ source: FetchSource) {
+    if resumptionsLeft > 0 { self.source = source }
     transfer = repository.remote.start(request, receiver: self)
   }
 
@@ -153,7 +164,10 @@ final class Fill: @unchecked Sendable {
   // MARK: Readers
 
   var progress: Progress {
-    shared.withLock { Progress(head: $0.head, ending: $0.ending, receivedBytes: $0.received) }
+    shared.withLock {
+      Progress(
+        head: $0.head, ending: $0.ending, receivedBytes: $0.received, isStoring: $0.isStoring)
+    }
   }
 
   /// Enters a reader at offset 0; false: it has as many as it may, or what came first is not to be

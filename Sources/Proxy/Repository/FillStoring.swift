@@ -6,6 +6,8 @@ internal import Synchronization
 /// whether it is stored, and lands the record when the body is whole.
 extension Fill: OriginResponseReceiver {
   func originSentInterim(status: UInt16, fields: Fields, version: ReceivedVersion) {
+    // The answer that it would go before is on its way already.
+    guard resumption == nil else { return }
     var fields = fields
     fields.removeHopByHop()
     fields.remove(.contentLength)
@@ -15,11 +17,15 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originSentHead(_ answer: OriginResponseHead) {
+    if let resumption {
+      continueBody(resumption, answer)
+      return
+    }
     if answer.status == 304, let validated = plan.validatedEntryID {
       confirm(validated, answer)
       return
     }
-    if let unasked = unasked(answer.status) {
+    if let unasked = unasked(answer) {
       transfer?.cancel()
       stopStoring(.incomplete)
       end(.failed(.broken(unasked)))
@@ -69,14 +75,19 @@ extension Fill: OriginResponseReceiver {
           ? words.metadata.initialAgeMilliseconds : nil))
   }
 
-  /// A 304 or 206 to a request that had neither conditions nor a range answers nothing.
-  private func unasked(_ status: UInt16) -> String? {
+  /// A 304 to a request without conditions, and a 206 that has nothing of what was asked for, answer
+  /// nothing.
+  private func unasked(_ answer: OriginResponseHead) -> String? {
     let request = plan.request
-    if status == 304, !request.contains(.ifNoneMatch), !request.contains(.ifModifiedSince) {
+    switch answer.status {
+    case 304 where !request.contains(.ifNoneMatch) && !request.contains(.ifModifiedSince):
       return "304 to a request without conditions"
+    case 206:
+      return PartialAnswer.fault(
+        method: plan.method, request: request, response: answer.fields,
+        contentLength: answer.contentLength)?.rawValue
+    default: return nil
     }
-    if status == 206, !request.contains(.range) { return "206 to a request without a range" }
-    return nil
   }
 
   /// Shows the head to the readers.
@@ -148,6 +159,7 @@ extension Fill: OriginResponseReceiver {
 
   func originSentBody(_ bytes: UnsafeRawBufferPointer) {
     repository.count(bytesFromOrigin: bytes.count, route: plan.route)
+    guard isWithinResumedBody(bytes.count) else { return }
     var rest = bytes
     while !rest.isEmpty {
       // SAFETY: the bytes are libcurl's and stay for this call; the lock's closure ends within it.
@@ -219,7 +231,11 @@ extension Fill: OriginResponseReceiver {
 
   private func chunkWasWritten(_ byteCount: Int, isCommitted: Bool) {
     shared.withLock { $0.uncommittedBytes -= byteCount }
-    if !isCommitted { stopStoring(.storeFailed, isCounted: true) }
+    if !isCommitted {
+      stopStoring(.storeFailed, isCounted: true)
+      // Who waits for a part far behind now has to read on, or the origin stays paused.
+      wakeSoon()
+    }
     resumeIfDrained()
   }
 
@@ -257,11 +273,16 @@ extension Fill: OriginResponseReceiver {
   // MARK: The end
 
   func originFinished() {
+    if let resumption, UInt64(progress.receivedBytes) != resumption.completeLength {
+      originFailed(.broken("the rest of the body is not all of it"))
+      return
+    }
     land()
     end(.whole)
   }
 
   func originFailed(_ error: OriginError) {
+    if resume(after: error) { return }
     stopStoring(.incomplete)
     end(.failed(error))
   }
@@ -271,6 +292,7 @@ extension Fill: OriginResponseReceiver {
     isEnded = true
     ticket?.end()
     transfer = nil
+    source = nil
     stopSpilling()
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)

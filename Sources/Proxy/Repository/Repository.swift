@@ -230,6 +230,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
     counters[route.slot].bytesFromOrigin += UInt64(count)
   }
 
+  func countResumedBody() { counters.resumedBodies += 1 }
+
   func countNotStored(_ reason: NotStoredReason) {
     counters.notStored[reason, default: 0] += 1
   }

@@ -37,6 +37,35 @@ enum StoredHead {
     }
   }
 
+  /// Appends the lines of a whole answer's head that its parts carry too, without the status line.
+  ///
+  /// Left out: what is of the whole's content and not of a part's (RFC 9110 §14.4, RFC 9530 §2), and,
+  /// `inParts`, the Content-Type, which each part then carries (RFC 9110 §15.3.7.2).
+  static func appendPartLines(
+    of head: UnsafeRawBufferPointer, inParts: Bool, to output: OutputBuffer
+  ) {
+    let lines = withoutStatusLine(head)
+    var start = 0
+    while start < lines.count {
+      let line = lineRange(lines, from: start)
+      let bytes = UnsafeRawBufferPointer(rebasing: lines[line])
+      switch knownField(lines, line) {
+      case .contentRange, .contentLength: break
+      case .contentType where inParts: break
+      case nil where isDigestOfContent(bytes): break
+      default: output.append(bytes)
+      }
+      start = line.upperBound
+    }
+  }
+
+  private static func isDigestOfContent(_ line: UnsafeRawBufferPointer) -> Bool {
+    guard let colon = line.firstIndex(of: 0x3A) else { return false }
+    let name = Span<UInt8>(_unsafeBytes: UnsafeRawBufferPointer(rebasing: line[0..<colon]))
+    return ASCII.equalsIgnoringCase(name, "content-digest")
+      || ASCII.equalsIgnoringCase(name, "content-md5")
+  }
+
   /// A line with its end.
   private static func lineRange(_ lines: UnsafeRawBufferPointer, from start: Int) -> Range<Int> {
     let rest = UnsafeRawBufferPointer(rebasing: lines[start...])

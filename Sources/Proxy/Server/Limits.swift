@@ -18,6 +18,8 @@ public struct Limits: Sendable, Equatable {
   public var headerBytes = 64 * 1024
   /// Field lines of one header block; more: 431, or 502 from an origin.
   public var headerFields = 100
+  /// Ranges in one request; with more the Range is ignored, and the whole is sent.
+  public var rangesPerRequest = 16
   /// From a request's first byte to the end of its header block; longer: 408.
   public var headerTimeoutMilliseconds: Int64 = 10_000
   /// How long a body may make no progress, in either direction, before its connection is closed.
@@ -65,6 +67,9 @@ public struct Limits: Sendable, Equatable {
   public var upstreamIdleConnections = 512
   /// How often a request is tried again at most, whatever `retries` says.
   public var upstreamRetries = 5
+
+  /// How often the rest of one body is asked for at most where it breaks off, within `retries`.
+  public var bodyResumptions = 2
 
   // MARK: The configuration
 
