@@ -15,8 +15,8 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originSentHead(_ answer: OriginResponseHead) {
-    if answer.status == 304, let validated = plan.validatedEntryID {
-      confirm(validated, answer.fields)
+    if answer.status == 304, plan.question != nil {
+      confirm(answer.fields)
       return
     }
     if let unasked = unasked(answer.status) {
@@ -26,25 +26,77 @@ extension Fill: OriginResponseReceiver {
       return
     }
     let now = owner.clock.nowMilliseconds
-    var fields = Fill.dated(answer.fields, now)
+    let fields = Fill.dated(answer.fields, now)
+    bearOnCopies(answer, fields)
     if let reason = plan.notStored {
-      publish(
-        Head(
-          status: answer.status, fields: fields,
-          encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
-          contentLength: answer.contentLength, notStored: reason, varyBlock: [],
-          isShareable: false, tags: [], ageMilliseconds: nil))
+      guard let words = wordsForLaterGets(answer, fields, now) else {
+        publishUnstored(answer, fields, because: reason)
+        return
+      }
+      beginAnew()
+      publish(answer, fields, words, notStored: nil)
       return
     }
-    let words = AnswerWords(
-      status: answer.status, fields, on: plan.route, method: plan.method, request: plan.request,
-      requestDirectives: plan.directives, ownTags: plan.tags,
+    let words = words(fields, status: answer.status, now)
+    publish(answer, fields, words, notStored: words.notStored ?? notStoredReason(answer))
+  }
+
+  /// What the answer makes of copies that are stored, before anybody sees it.
+  private func bearOnCopies(_ answer: OriginResponseHead, _ fields: Fields) {
+    if let change = plan.change {
+      repository.invalidate(change, status: answer.status, fields, by: self)
+    } else if plan.notStored == nil, Invalidation.meansGone(status: answer.status) {
+      repository.answeredGone(self)
+    } else if plan.notStored == .method, plan.method == .head, answer.status == 200 {
+      repository.headAnswered(self, answer, fields)
+    }
+  }
+
+  /// The words of a POST's answer that may answer later GETs (RFC 9110 §9.3.3); nil: it may not, or a
+  /// change that came meanwhile forbids it.
+  private func wordsForLaterGets(
+    _ answer: OriginResponseHead, _ fields: Fields, _ now: Int64
+  ) -> AnswerWords? {
+    guard plan.mayLand, let change = plan.change else { return nil }
+    let words = words(fields, status: answer.status, now)
+    guard
+      Storability.answersLaterGets(
+        status: answer.status, metadata: words.metadata,
+        namesItsTarget: repository.namesItsTarget(change, fields)),
+      words.notStored == nil, notStoredReason(answer) == nil
+    else { return nil }
+    return words
+  }
+
+  private func words(_ fields: Fields, status: UInt16, _ now: Int64) -> AnswerWords {
+    AnswerWords(
+      // A POST's answer gets here as one to GET.
+      status: status, fields, on: plan.route, method: plan.method == .post ? .get : plan.method,
+      request: plan.request, requestDirectives: plan.directives, ownTags: plan.tags,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
     ) { response, ignoresVary in
       repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
     }
+  }
+
+  private func publishUnstored(
+    _ answer: OriginResponseHead, _ fields: Fields, because reason: NotStoredReason
+  ) {
+    publish(
+      Head(
+        status: answer.status, fields: fields,
+        encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
+        contentLength: answer.contentLength, notStored: reason, varyBlock: [],
+        isShareable: false, tags: [], ageMilliseconds: nil))
+  }
+
+  /// Publishes an answer as its words will have it; nil: it is stored.
+  private func publish(
+    _ answer: OriginResponseHead, _ all: Fields, _ words: AnswerWords,
+    notStored reason: NotStoredReason?
+  ) {
+    var fields = all
     let directives = words.directives
-    let reason = words.notStored ?? notStoredReason(answer)
     var ownFields = Fields()
     if reason == nil {
       metadata = words.metadata
@@ -113,7 +165,10 @@ extension Fill: OriginResponseReceiver {
 
   /// What keeps an answer out of the store that its words would let in.
   private func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
-    if answer.status >= 400, plan.copyMayStandIn { return .status }
+    // What the origin says is gone stands in for nothing.
+    if answer.status >= 400, plan.copyMayStandIn, !Invalidation.meansGone(status: answer.status) {
+      return .status
+    }
     guard answer.endIsKnown else { return .endUnknown }
     if let length = answer.contentLength, length > plan.route.maxEntrySizeBytes {
       return .tooLarge
@@ -272,6 +327,8 @@ extension Fill: OriginResponseReceiver {
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)
     repository.fillEnded(self, ending)
+    if case .copyLost = ending { whenCopyIsLost?() }
+    whenCopyIsLost = nil
     wakeSoon()
   }
 
@@ -293,25 +350,25 @@ extension Fill: OriginResponseReceiver {
     let record = makeRecord(
       metadata, inlineBody: isInline ? chunks.map(\.bytes) : nil,
       chunkCount: isInline ? 0 : UInt32(chunkCount))
-    // Under the lock that `invalidate` takes: an invalidation on another loop comes before, and the
-    // record is not put, or behind, and then its removal follows the record.
-    let (isInvalidated, refused) = withExtendedLifetime(chunks) {
-      shared.withLock { shared -> (Bool, NotStoredReason?) in
-        if shared.isInvalidated { return (true, nil) }
-        return (
-          false,
-          repository.services.store.put(
-            record, key: plan.storeKey, mode: .insert,
-            variantsMax: plan.route.policy.maxVariants)
-        )
-      }
-    }
-    if isInvalidated {
-      stopStoring(.invalidated)
-    } else if let refused {
-      stopStoring(refused, isCounted: true)
+    let refused = withExtendedLifetime(chunks) { put(record) }
+    if let refused {
+      stopStoring(refused.reason, isCounted: refused.isCounted)
     } else {
       repository.fillLanded(self)
+    }
+  }
+
+  /// Puts a record in under the fill's entry; nil: it is in. `isCounted`: the store has counted why
+  /// not.
+  ///
+  /// Under the lock that `invalidate` takes: an invalidation on another loop comes before, and the
+  /// record is not put, or behind, and then its removal follows the record.
+  func put(_ record: RecordBuffer) -> (reason: NotStoredReason, isCounted: Bool)? {
+    shared.withLock { shared -> (NotStoredReason, Bool)? in
+      if shared.isInvalidated { return (.invalidated, false) }
+      let refused = repository.services.store.put(
+        record, key: plan.storeKey, mode: .insert, variantsMax: plan.route.policy.maxVariants)
+      return refused.map { ($0, true) }
     }
   }
 
@@ -348,12 +405,11 @@ extension Fill: OriginResponseReceiver {
 
   // MARK: 304
 
-  /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
-  private func confirm(_ validated: UInt64, _ fields: Fields) {
+  /// The origin confirms a copy: its head is brought up to date (RFC 9111 §4.3.4).
+  private func confirm(_ fields: Fields) {
     let now = owner.clock.nowMilliseconds
-    let isRefreshed = repository.refresh(
-      validated, of: plan, with: Fill.dated(fields, now), nowMilliseconds: now)
+    let confirmation = repository.confirm(self, with: Fill.dated(fields, now), nowMilliseconds: now)
     // The transfer is left to end by itself: to cut it would cost its connection.
-    end(isRefreshed ? .confirmed : .copyLost)
+    end(confirmation.map { .confirmed($0) } ?? .copyLost)
   }
 }
