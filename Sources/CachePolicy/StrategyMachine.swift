@@ -148,9 +148,11 @@ public struct StrategyMachine: Sendable {
     return .relay
   }
 
-  /// The network gave no answer, or broke its answer off before any of it went out.
-  public mutating func originFailed() -> Action {
+  /// The network gave no answer, or broke its answer off before any of it went out: one of this
+  /// status, where its head had come.
+  public mutating func originFailed(afterStatus status: UInt16? = nil) -> Action {
     guard !hasDecided else { return .wait }
+    if let status, Invalidation.meansGone(status: status) { copy = nil }
     hasDecided = true
     if mayStandIn { return .serve(.networkFailed) }
     return .fail(copy?.isStaleForbidden == true ? .staleForbidden : .network)

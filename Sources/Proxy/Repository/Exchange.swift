@@ -206,7 +206,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       lastError = error
       brokenStatus = progress.head?.status
       leaveFill()
-      perform(machine.originFailed())
+      perform(machine.originFailed(afterStatus: brokenStatus))
       return
     case .whole, nil: break
     }
