@@ -2,9 +2,9 @@
 /// which of them the origin's 304 means (§4.3.4).
 ///
 /// Asked about are the copy that the request selects and other variants: the origin may answer that
-/// one of those is what this request gets. Whose values of credentials differ is not asked about
-/// (`Vary.differsInOpenFieldsAlone` tells): an origin whose tags are careless must not hand one
-/// user's copy to another. Made by the repository when a fetch begins, and read when a 304 comes.
+/// one of those is what this request gets. Which may be, `Vary.differsInNegotiationAlone` tells: an
+/// origin whose tags are careless must not hand one user's copy to another, or a compressed one to a
+/// client that cannot read it. Made by the repository when a fetch begins, and read when a 304 comes.
 public struct ValidationQuestion: Sendable, Equatable {
   /// The copies asked about.
   public private(set) var entryIDs: [UInt64] = []
@@ -153,12 +153,14 @@ public struct ValidationQuestion: Sendable, Equatable {
     case unknown
   }
 
-  /// `contentLength` is what the HEAD announces; nil: nothing. Only an answer of 200 is asked about:
-  /// errors to HEAD say nothing of the GET (some servers know no HEAD at all).
+  /// `contentLength` is what the HEAD announces; nil: nothing. It counts where both are of one coding:
+  /// servers that compress do not for HEAD. Only an answer of 200 is asked about: errors to HEAD say
+  /// nothing of the GET (some servers know no HEAD at all).
   public static func head(
     _ head: Fields, contentLength: UInt64?, stored: Fields, bodyLength: UInt64
   ) -> HeadVerdict {
-    if let contentLength, contentLength != bodyLength { return .differs }
+    let isOneCoding = head.combined(.contentEncoding) == stored.combined(.contentEncoding)
+    if isOneCoding, let contentLength, contentLength != bodyLength { return .differs }
     let (new, old) = (head.bytes.span, stored.bytes.span)
     var (agrees, isAsked) = (false, false)
     for validator in [KnownField.eTag, .lastModified] {
@@ -173,6 +175,6 @@ public struct ValidationQuestion: Sendable, Equatable {
       agrees = true
     }
     // A copy that has no validator is what this way of freshening is for.
-    return agrees || !isAsked ? .same : .unknown
+    return agrees || isOneCoding && !isAsked ? .same : .unknown
   }
 }

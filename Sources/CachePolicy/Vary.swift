@@ -119,18 +119,26 @@ public enum Vary {
   /// Whether the request would have made the same block. Allocates nothing; a block that is
   /// damaged matches nothing.
   public static func matches(block: Span<UInt8>, request: Fields) -> Bool {
-    matches(block: block, request: request, secretsAlone: false)
+    matches(block: block, request: request, allNames: true)
   }
 
-  /// Whether a copy with this block is for another answer of a negotiation alone: the request has
-  /// the same values of all fields by which somebody may be known (`mayBeSecret`), whatever the
-  /// others are. Only such a copy may be brought into play by what an origin says of its tag.
-  public static func differsInOpenFieldsAlone(block: Span<UInt8>, request: Fields) -> Bool {
-    matches(block: block, request: request, secretsAlone: true)
+  /// Whether a copy with this block differs from what the request selects by what was negotiated
+  /// alone: the request has the same values of all fields but Accept, Accept-Language and User-Agent.
+  ///
+  /// Only such a copy may be brought into play by what an origin says of its tag (RFC 9111 §4.3.1).
+  /// By other fields somebody may be known (Cookie, Authorization, fields not known here), may be
+  /// allowed to read it (Origin), or cannot decode it (Accept-Encoding: compressing servers send one
+  /// weak tag with all codings); and origins' tags are careless of that.
+  public static func differsInNegotiationAlone(block: Span<UInt8>, request: Fields) -> Bool {
+    matches(block: block, request: request, allNames: false)
+  }
+
+  private static func isNegotiation(_ field: KnownField?) -> Bool {
+    field == .accept || field == .acceptLanguage || field == .userAgent
   }
 
   private static func matches(
-    block: Span<UInt8>, request: Fields, secretsAlone: Bool
+    block: Span<UInt8>, request: Fields, allNames: Bool
   ) -> Bool {
     var position = 0
     while position < block.count {
@@ -144,7 +152,7 @@ public enum Vary {
       guard valueStart + valueCount <= block.count else { return false }
       let name = block.extracting(position + 2..<nameEnd)
       let value = block.extracting(valueStart..<valueStart + valueCount)
-      let counts = !secretsAlone || mayBeSecret(KnownField.lookup(name))
+      let counts = allNames || !isNegotiation(KnownField.lookup(name))
       if counts, !matches(name, kind: block[nameEnd], value, request) { return false }
       position = valueStart + valueCount
     }

@@ -158,6 +158,15 @@ struct ValidationQuestionTests {
         "the tag without the date", [("ETag", "\"a\"")], nil,
         [("ETag", "\"a\""), ("Last-Modified", "m")], .same
       ),
+      (
+        "the tag, in another coding", [("ETag", "\"a\"")], 9,
+        [("ETag", "W/\"a\""), ("Content-Encoding", "gzip")], .same
+      ),
+      ("another coding alone", [], 5, [("Content-Encoding", "gzip")], .unknown),
+      (
+        "another length in the same coding", [("Content-Encoding", "gzip")], 6,
+        [("Content-Encoding", "gzip")], .differs
+      ),
       ("a validator not shown", [], nil, [("ETag", "\"a\"")], .unknown),
       ("a validator not shown, the length", [], 5, [("Last-Modified", "m")], .unknown),
     ] as [(String, [(String, String)], UInt64?, [(String, String)], ValidationQuestion.HeadVerdict)]

@@ -174,6 +174,13 @@ struct VaryTests {
       ("another cookie", ["cookie"], [("Cookie", "a")], [("Cookie", "b")], false),
       ("no cookie", ["cookie"], [("Cookie", "a")], [], false),
       ("the same cookie", ["cookie"], [("Cookie", "a")], [("Cookie", "a")], true),
+      ("another coding", ["accept-encoding"], [("Accept-Encoding", "gzip")], [], false),
+      (
+        "the same codings", ["accept-encoding"], [("Accept-Encoding", "gzip, br")],
+        [("Accept-Encoding", "br,gzip")], true
+      ),
+      ("another site", ["origin"], [("Origin", "https://a")], [("Origin", "https://b")], false),
+      ("another browser", ["user-agent"], [("User-Agent", "a")], [("User-Agent", "b")], true),
       ("another token", ["authorization"], [("Authorization", "a")], [], false),
       ("another unknown field", ["x-key"], [("X-Key", "a")], [("X-Key", "b")], false),
       (
@@ -186,7 +193,7 @@ struct VaryTests {
     _ may: Bool
   ) throws {
     let block = try #require(Self.block(vary, first))
-    let found = Vary.differsInOpenFieldsAlone(block: block.span, request: Fields(second))
+    let found = Vary.differsInNegotiationAlone(block: block.span, request: Fields(second))
     #expect(found == may)
   }
 

@@ -191,6 +191,22 @@ struct CopyUpdateScenarios {
     }
   }
 
+  /// Some origins hide what a user may not see; that is no word to all others.
+  @Test(arguments: ["GET", "HEAD"])
+  func whatIsSaidToSomebodysCredentialsDoesNotBearOnEverybodysCopy(_ method: String) throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on("/a") { request in
+        request.first("Authorization") == nil
+          ? .text("v1", "ETag: \"1\"")
+          : request.method == "GET" ? .text("none", status: 404) : .text("v1", "ETag: \"2\"")
+      }
+      _ = try proxy.get("/a")
+      _ = try proxy.send(method, "/a", ["Authorization: Bearer x", "Cache-Control: no-cache"])
+      #expect(origin.requestCount("/a") == 2)
+      expect(try proxy.get("/a"), "v1", .hit)
+    }
+  }
+
   @Test func aStoredWordThatItIsGoneTakesTheCopysPlace() throws {
     let negative = #""negative": { "404": "30m" }"#
     try scenario(windowedRoute("cache-first", negative)) { origin, proxy in

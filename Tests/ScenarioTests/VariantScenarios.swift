@@ -152,7 +152,7 @@ struct VariantScenarios {
   // MARK: Whose copies
 
   /// The origin's tags are the same for all users, as careless ones are.
-  @Test(arguments: ["Cookie", "Authorization", "X-Api-Key"])
+  @Test(arguments: ["Cookie", "Authorization", "X-Api-Key", "Origin", "Accept-Encoding"])
   func nobodysCopyIsBroughtIntoPlayByATagForSomebodyElse(_ name: String) throws {
     try scenario(VariantScenarios.route) { origin, proxy in
       origin.on("/a") { request in

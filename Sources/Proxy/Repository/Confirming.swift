@@ -29,7 +29,8 @@ extension Repository {
       guard !isPastKeep, record.entryID != notEntry else { continue }
       let isSelectable = isSelected(record.varyBlock, request)
       guard
-        isSelectable || metadata.status < 400 && differsInOpenFieldsAlone(record.varyBlock, request)
+        isSelectable
+          || metadata.status < 400 && differsInNegotiationAlone(record.varyBlock, request)
       else { continue }
       let candidate = ValidationQuestion.Candidate(
         entryID: record.entryID, isSelectable: isSelectable, entityTag: Array(record.entityTag),
@@ -156,7 +157,9 @@ extension Repository {
   /// serves (RFC 9111 §4.3.5). Nothing becomes a copy by it.
   func headAnswered(_ fill: Fill, _ answer: OriginResponseHead, _ fields: Fields) {
     let plan = fill.plan
-    guard !plan.wholeKey.isEmpty, plan.route.policy.strategy.writesStore else { return }
+    guard !plan.wholeKey.isEmpty, plan.route.policy.strategy.writesStore, isForAll(plan) else {
+      return
+    }
     let now = services.clock.nowMilliseconds
     reader.begin()
     defer { reader.end() }
@@ -174,11 +177,18 @@ extension Repository {
 
   /// A 404 or 410: what the request selects serves nobody until the origin confirms it.
   func answeredGone(_ fill: Fill) {
+    guard isForAll(fill.plan) else { return }
     reader.begin()
     defer { reader.end() }
     for record in selectableRecords(fill.plan, before: fill) where record.metadata.status < 400 {
       contradict(record, fill.plan, begunID: fill.entryID)
     }
+  }
+
+  /// Whether what the origin says is said to all who share the key, and not to somebody's credentials.
+  private func isForAll(_ plan: FillPlan) -> Bool {
+    !plan.request.contains(.authorization) || plan.route.keyedIdentity == .authorization
+      || plan.route.policy.ignoreOrigin.contains(.authorization)
   }
 
   private func selectableRecords(_ plan: FillPlan, before fill: Fill) -> [RecordView] {

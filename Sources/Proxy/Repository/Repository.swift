@@ -166,11 +166,11 @@ final class Repository: RequestHandler, @unchecked Sendable {
     return matches(block: Span(_unsafeBytes: block), request)
   }
 
-  /// Whether the request has the same values as a copy's of all fields by which somebody may be known.
-  func differsInOpenFieldsAlone(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+  /// `Vary.differsInNegotiationAlone`, of a block that may hold digests.
+  func differsInNegotiationAlone(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     let block = Span<UInt8>(_unsafeBytes: block)
     let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
-    return Vary.differsInOpenFieldsAlone(block: block, request: request)
+    return Vary.differsInNegotiationAlone(block: block, request: request)
   }
 
   /// Whether a request selects what carries a block of `selectingBlock`.
