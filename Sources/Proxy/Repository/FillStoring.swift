@@ -41,56 +41,7 @@ extension Fill: OriginResponseReceiver {
     publish(answer, fields, words, notStored: words.notStored ?? notStoredReason(answer))
   }
 
-  /// What the answer makes of copies that are stored, before anybody sees it.
-  private func bearOnCopies(_ answer: OriginResponseHead, _ fields: Fields) {
-    if let change = plan.change {
-      repository.invalidate(change, status: answer.status, fields, by: self)
-    } else if plan.notStored == nil, Invalidation.meansGone(status: answer.status) {
-      repository.answeredGone(self)
-    } else if plan.notStored == .method, plan.method == .head, answer.status == 200 {
-      repository.headAnswered(self, answer, fields)
-    }
-  }
-
-  /// The words of a POST's answer that may answer later GETs (RFC 9110 §9.3.3); nil: it may not, or a
-  /// change that came meanwhile forbids it.
-  private func wordsForLaterGets(
-    _ answer: OriginResponseHead, _ fields: Fields, _ now: Int64
-  ) -> AnswerWords? {
-    guard plan.mayLand, let change = plan.change else { return nil }
-    let words = words(fields, status: answer.status, now)
-    guard
-      Storability.answersLaterGets(
-        status: answer.status, metadata: words.metadata,
-        namesItsTarget: repository.namesItsTarget(change, fields)),
-      words.notStored == nil, notStoredReason(answer) == nil
-    else { return nil }
-    return words
-  }
-
-  private func words(_ fields: Fields, status: UInt16, _ now: Int64) -> AnswerWords {
-    AnswerWords(
-      // A POST's answer gets here as one to GET.
-      status: status, fields, on: plan.route, method: plan.method == .post ? .get : plan.method,
-      request: plan.request, requestDirectives: plan.directives, ownTags: plan.tags,
-      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
-    ) { response, ignoresVary in
-      repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
-    }
-  }
-
-  private func publishUnstored(
-    _ answer: OriginResponseHead, _ fields: Fields, because reason: NotStoredReason
-  ) {
-    publish(
-      Head(
-        status: answer.status, fields: fields,
-        encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
-        contentLength: answer.contentLength, notStored: reason, varyBlock: [],
-        isShareable: false, tags: [], ageMilliseconds: nil))
-  }
-
-  /// Publishes an answer as its words will have it; nil: it is stored.
+  /// Publishes an answer as its words will have it. `reason`: why it is not stored; nil: it is.
   private func publish(
     _ answer: OriginResponseHead, _ all: Fields, _ words: AnswerWords,
     notStored reason: NotStoredReason?
@@ -129,7 +80,7 @@ extension Fill: OriginResponseReceiver {
   }
 
   /// Shows the head to the readers.
-  private func publish(_ head: Head) {
+  func publish(_ head: Head) {
     repository.fillAnswered(self, head)
     shared.withLock { shared in
       shared.head = head
@@ -164,7 +115,7 @@ extension Fill: OriginResponseReceiver {
   }
 
   /// What keeps an answer out of the store that its words would let in.
-  private func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
+  func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
     // What the origin says is gone stands in for nothing.
     if answer.status >= 400, plan.copyMayStandIn, !Invalidation.meansGone(status: answer.status) {
       return .status
