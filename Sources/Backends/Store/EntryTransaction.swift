@@ -98,7 +98,9 @@ final class EntryTransaction {
     let pending = PendingRecord(
       sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
     let isRefused = context.purges.refuses(view, pathHash: key.high, mode: mode)
-    guard entryID >= context.purgeFloor, pending.applies(over: currentID), !isRefused else {
+    guard entryID >= context.purgeFloor, pending.applies(over: current.map { StandingEntry($0) }),
+      !isRefused
+    else {
       if isRefused, mode == .refresh, currentID == entryID {
         // The entry was purged by what its confirmation says of it, such as a new tag.
         try removeRow(rowKey, entryID: entryID, because: .purged)

@@ -163,18 +163,18 @@ public final class StoreReader {
       if records[..<index].contains(where: { $0.variantHash == variantHash }) { continue }
       let stored = pending.hidesSnapshot ? nil : storedRecord(variantHash)
       // What is purged is no current entry: the writer removes it before it puts another there.
-      var currentID = stored.flatMap { isPurged($0) ? nil : $0.entryID }
+      var current = stored.flatMap { isPurged($0) ? nil : StandingEntry($0) }
       var winner: RecordBuffer?
       var storedIsGone = false
       for record in records[index...] where record.variantHash == variantHash {
-        guard record.applies(over: currentID) else { continue }
+        guard record.applies(over: current) else { continue }
         if isPurged(record.record.view) {
           // An entry that is purged by what its confirmation says of it goes, and so does what it
           // confirms; a new entry that is purged leaves what is there.
-          if record.mode == .refresh { (currentID, winner, storedIsGone) = (nil, nil, true) }
+          if record.mode == .refresh { (current, winner, storedIsGone) = (nil, nil, true) }
           continue
         }
-        currentID = record.entryID
+        current = StandingEntry(record.record.view)
         winner = record.record
       }
       if let winner {

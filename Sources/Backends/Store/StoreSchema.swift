@@ -214,7 +214,7 @@ struct StoreIdentity {
 
 enum StoreSchema {
   /// Raised with every change of a row's or record's meaning.
-  static let format: UInt64 = 2
+  static let format: UInt64 = 3
 
   enum Failure: Error {
     /// Set the file aside.

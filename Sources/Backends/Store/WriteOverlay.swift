@@ -10,10 +10,28 @@ internal import CachePolicy
 
 /// How a record replaces what is there.
 public enum WriteMode: Sendable {
-  /// A new entry: in place of an older one of its variant, not of a newer one.
+  /// A new entry: in place of one of its variant that was brought or confirmed by an earlier fetch,
+  /// not by a later one.
   case insert
-  /// New metadata for the entry that is there (a 304, a HEAD): only if it is the same entry.
+  /// New metadata for the entry that is there (a 304, a HEAD): only if it is the same entry, and no
+  /// later fetch has spoken of it.
   case refresh
+}
+
+/// The entry at a place, as far as it decides what may take the place.
+struct StandingEntry: Equatable {
+  var entryID: UInt64
+  var begunID: UInt64
+
+  init(entryID: UInt64, begunID: UInt64) {
+    self.entryID = entryID
+    self.begunID = begunID
+  }
+
+  init(_ view: RecordView) {
+    entryID = view.entryID
+    begunID = view.begunID
+  }
 }
 
 struct PendingRecord {
@@ -23,12 +41,12 @@ struct PendingRecord {
   var variantHash: UInt64
   var record: RecordBuffer
 
-  /// Whether this write takes the place of the entry `current` (nil: none is there).
-  func applies(over current: UInt64?) -> Bool {
-    switch mode {
-    case .insert: current.map { $0 <= entryID } ?? true
-    case .refresh: current == entryID
-    }
+  /// Whether this write takes the place of the entry `current` (nil: none is there). A slow answer
+  /// never replaces what a later request brought (RFC 9111 §4).
+  func applies(over current: StandingEntry?) -> Bool {
+    guard let current else { return mode == .insert }
+    guard current.begunID <= record.view.begunID else { return false }
+    return mode == .insert ? current.entryID <= entryID : current.entryID == entryID
   }
 }
 
