@@ -16,9 +16,9 @@ public enum Vary {
     static let text: UInt8 = 1
     /// The value is one byte: a set of content codings.
     static let codings: UInt8 = 2
-    /// The value is a set of language ranges as `AcceptedLanguages` writes it.
+    /// The value is a set of language ranges as `AcceptedRanges` writes it.
     static let languages: UInt8 = 3
-    /// The value is a set of media ranges as `AcceptedMedia` writes it.
+    /// The value is a set of media ranges as `AcceptedRanges` writes it.
     static let media: UInt8 = 4
   }
 
@@ -75,8 +75,8 @@ public enum Vary {
     }
     let set: (kind: UInt8, bytes: [UInt8]?) =
       switch KnownField.lookup(name.span) {
-      case .acceptLanguage: (Kind.languages, AcceptedLanguages.canonical(request))
-      case .accept: (Kind.media, AcceptedMedia.canonical(request))
+      case .acceptLanguage: (Kind.languages, AcceptedRanges.languages.canonical(request))
+      case .accept: (Kind.media, AcceptedRanges.media.canonical(request))
       default: (Kind.text, nil)
       }
     if let bytes = set.bytes {
@@ -163,16 +163,20 @@ public enum Vary {
     _ name: Span<UInt8>, kind: UInt8, _ value: Span<UInt8>, _ request: Fields
   ) -> Bool {
     guard let first = request.firstIndex(named: name) else { return kind == Kind.absent }
-    if KnownField.lookup(name) == .acceptEncoding, let codings = codings(request) {
-      return kind == Kind.codings && value.count == 1 && value[0] == codings
-    }
-    if KnownField.lookup(name) == .acceptLanguage,
-      let isSame = AcceptedLanguages.equals(value, request)
-    {
-      return kind == Kind.languages && isSame
-    }
-    if KnownField.lookup(name) == .accept, let isSame = AcceptedMedia.equals(value, request) {
-      return kind == Kind.media && isSame
+    switch KnownField.lookup(name) {
+    case .acceptEncoding:
+      if let codings = codings(request) {
+        return kind == Kind.codings && value.count == 1 && value[0] == codings
+      }
+    case .acceptLanguage:
+      if let isSame = AcceptedRanges.languages.equals(value, request) {
+        return kind == Kind.languages && isSame
+      }
+    case .accept:
+      if let isSame = AcceptedRanges.media.equals(value, request) {
+        return kind == Kind.media && isSame
+      }
+    default: break
     }
     guard kind == Kind.text else { return false }
     let all = request.bytes.span
