@@ -104,7 +104,7 @@ run_connections_row() {
   done
 }
 
-# connect_many COUNT CONTENDER: ten thousand take a while to connect, and longer to have a turn each.
+# connect_many COUNT CONTENDER: ten thousand take a while to connect, and a second for a turn each.
 connect_many() {
   # shellcheck disable=SC2046
   kib_before=$(own_memory_kib $(process_tree "$(process_of "$2")"))

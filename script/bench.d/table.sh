@@ -16,7 +16,8 @@ median_function='
     return (values[n / 2] + values[n / 2 + 1]) / 2
   }'
 
-# print_table TITLE PATTERN DIGITS: the rows whose names match, in the order they were measured.
+# print_table TITLE PATTERN DIGITS: the rows whose names match, in the order they were measured, and
+# the contenders that have a figure in any of them.
 print_table() {
   grep -Eq "^($2) " "$results" || return 0
   printf '\n%s\n\n' "$1"
@@ -26,9 +27,11 @@ print_table() {
       sub(/\.cpu$/, "", row)
       if (!(row in seen)) { seen[row] = 1; order[++rows] = row }
       series[row, $2] = series[row, $2] " " $3
+      takesPart[$2] = 1
     }
     END {
-      count = split(contenders, names, " ")
+      all = split(contenders, candidates, " ")
+      for (c = 1; c <= all; c++) if (candidates[c] in takesPart) names[++count] = candidates[c]
       header = sprintf("%-24s", "")
       for (c = 1; c <= count; c++) {
         width[c] = length(names[c]) + 2 > 12 ? length(names[c]) + 2 : 12
@@ -36,7 +39,7 @@ print_table() {
         header = header sprintf("%*s", width[c], names[c])
       }
       for (c = 1; c <= count; c++)
-        if (names[c] != "larder" && contenders ~ /larder/)
+        if (names[c] != "larder" && ("larder" in takesPart))
           header = header sprintf("%*s", ratioWidth[c], "larder/" names[c])
       print header
       for (r = 1; r <= rows; r++) {
@@ -48,7 +51,7 @@ print_table() {
         }
         ours = order[r] SUBSEP "larder"
         for (c = 1; c <= count; c++) {
-          if (names[c] == "larder" || contenders !~ /larder/) continue
+          if (names[c] == "larder" || !("larder" in takesPart)) continue
           key = order[r] SUBSEP names[c]
           if ((key in series) && (ours in series) && median(series[key]) > 0)
             line = line sprintf("%*.2f", ratioWidth[c], median(series[ours]) / median(series[key]))
@@ -79,7 +82,7 @@ print_loops() {
       for (loops = 1; loops <= 2; loops++) {
         rate = median(series["loops-" loops])
         if (loops == 1) first = rate
-        printf "%8d %13.0f %7.2f %24.1f\n", loops, rate, first > 0 ? rate / first : 0,
+        printf "%8d %13.0f %7.2f %24.1f\n", loops, rate, (first > 0 ? rate / first : 0),
           median(series["loops-" loops ".cpu"])
       }
     }' "$results"
@@ -93,17 +96,24 @@ print_failures() {
 }
 
 print_tables() {
-  load='hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k|connections-[0-9]*|herd-constant|soak'
-  load="$load|entries-few|entries-[0-9]*|entries-[0-9]*-few-asked"
   printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
     "$seconds" "$connections"
-  print_table "Requests a second (more is better)" "$load" 0
-  print_table "Processor time a request, microseconds (less is better)" "($load)\.cpu" 1
-  print_table "Latency at ${pace:-0} requests a second (70 % of what ${pace_of:-} can do), microseconds (less is better)" \
+  # By who takes part, so that no table is wider than it must be.
+  load='hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k'
+  crowds='connections-[0-9]*|herd-constant'
+  churn='soak|entries-few|entries-[0-9]*|entries-[0-9]*-few-asked'
+  for some_rows in "$load" "$crowds" "$churn"; do
+    print_table "Requests a second (more is better)" "$some_rows" 0
+  done
+  for some_rows in "$load" "$crowds" "$churn"; do
+    print_table "Processor time a request, microseconds (less is better)" "($some_rows)\.cpu" 1
+  done
+  print_table "Latency, microseconds, at ${pace:-0} requests a second, 70 % of ${pace_of:-} (less is better)" \
     'latency-p[0-9]*' 0
   print_table "Slowest of ${herd_clients} clients at once, milliseconds (less is better)" \
     'herd-cold|herd-expired' 0
-  print_table "Start to first answer, milliseconds (less is better)" 'restart|entries-restart-[0-9]*' 0
+  print_table "Start to first answer, milliseconds (less is better)" \
+    'restart|entries-restart-[0-9]*' 0
   print_table "Memory of its own (RssAnon), MiB (less is better)" \
     'memory-[0-9a-z]*|entries-memory-[0-9]*|body-1g-[a-z-]*|soak-memory-[a-z]*' 1
   print_table "Memory a connection (growth of RssAnon under load), KiB (less is better)" \

@@ -38,6 +38,7 @@ CONFIG proxy.config.task_threads INT 1
 CONFIG proxy.config.cache.threads_per_disk INT 1
 CONFIG proxy.config.cache.ram_cache.size INT 1073741824
 CONFIG proxy.config.cache.ram_cache_cutoff INT 4194304
+CONFIG proxy.config.cache.ram_cache.use_seen_filter INT 0
 CONFIG proxy.config.reverse_proxy.enabled INT 1
 CONFIG proxy.config.url_remap.remap_required INT 1
 CONFIG proxy.config.url_remap.pristine_host_hdr INT 1
