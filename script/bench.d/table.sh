@@ -118,7 +118,7 @@ print_tables() {
     'memory-[0-9a-z]*|entries-memory-[0-9]*|body-1g-[a-z-]*|soak-memory-[a-z]*' 1
   print_table "Memory a connection (growth of RssAnon under load), KiB (less is better)" \
     'connection-memory-[0-9]*' 2
-  print_table "The file of a store of 64 MiB after the soak, MiB" 'soak-file' 1
+  print_table "The file of a store of 64 MiB after the soak, MiB" 'soak-file-[a-z]*' 1
   print_herd
   print_entries
   print_loops
