@@ -50,7 +50,9 @@ public struct ValidationQuestion: Sendable, Equatable {
     var tags: [[UInt8]] = entityTags.isEmpty ? [] : [entityTags]
     for candidate in candidates where candidate.entryID != selected?.entryID {
       let tag = candidate.entityTag
-      guard EntityTag(tag.span) != nil else { continue }
+      // Several representations may share a weak tag at one time (RFC 9110 §8.8.1): it cannot say
+      // which variant is meant.
+      guard let read = EntityTag(tag.span), candidate.isSelectable || !read.isWeak else { continue }
       if !tags.contains(tag) {
         guard tags.count < tagsMax, entityTags.count + 2 + tag.count <= tagBytesMax else {
           continue
@@ -96,7 +98,7 @@ public struct ValidationQuestion: Sendable, Equatable {
   /// A strong tag means every copy with it (RFC 9111 §4.3.4); a weak one, and a date, the most recent
   /// one with it. A strong tag that matches a weak one alone counts as weak: that is how servers
   /// answer that compress what they send. Without validators the 304 means the one copy that was
-  /// asked about. Only a tag can mean a copy that the request does not select.
+  /// asked about. Only a strong tag can mean a copy that the request does not select.
   public func confirmed(by notModified: Fields, among candidates: [Candidate]) -> Confirmed? {
     let all = notModified.bytes.span
     let tag = all.extracting(notModified.firstValueRange(of: .eTag))
@@ -105,9 +107,10 @@ public struct ValidationQuestion: Sendable, Equatable {
         return strong
       }
       return Self.mostRecent(candidates) {
-        EntityTag.list(tag, hasWeakly: $0.entityTag.span)
-          // An origin that sends no quotes gets its own bytes back, and means them.
-          || entryIDs.contains($0.entryID) && ASCII.equals(tag, $0.entityTag.span)
+        $0.isSelectable
+          && (EntityTag.list(tag, hasWeakly: $0.entityTag.span)
+            // An origin that sends no quotes gets its own bytes back, and means them.
+            || entryIDs.contains($0.entryID) && ASCII.equals(tag, $0.entityTag.span))
       }
     }
     let date = all.extracting(notModified.firstValueRange(of: .lastModified))

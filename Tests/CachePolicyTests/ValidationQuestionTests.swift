@@ -39,7 +39,9 @@ struct ValidationQuestionTests {
       (
         "one tag of two copies", ["3* \"a\"", "2 \"a\"", "1 \"b\""], [3, 2, 1], "\"a\", \"b\"", nil
       ),
-      ("weak and strong are two", ["3* \"a\"", "2 W/\"a\""], [3, 2], "\"a\", W/\"a\"", nil),
+      ("weak and strong are two", ["3* \"a\"", "2* W/\"a\""], [3, 2], "\"a\", W/\"a\"", nil),
+      ("a weak tag of another variant", ["3* \"a\"", "2 W/\"b\""], [3], "\"a\"", nil),
+      ("a weak tag of another variant alone", ["2 W/\"b\""], nil, nil, nil),
       ("a date alone stays alone", ["2* =m", "1 \"a\""], [2], nil, "m"),
       ("a tag without quotes stays alone", ["2* a", "1 \"b\""], [2], "a", nil),
       ("another's without quotes", ["2* \"a\"", "1 b"], [2], "\"a\"", nil),
@@ -94,7 +96,10 @@ struct ValidationQuestionTests {
     ("weakly the same", ["1* \"a\""], [("ETag", "W/\"a\"")], 0, [0]),
     ("the most recent", ["2* W/\"a\"", "1* W/\"a\""], [("ETag", "W/\"a\"")], 0, [0]),
     ("the selectable one", ["2 W/\"a\"", "1* W/\"a\""], [("ETag", "W/\"a\"")], 1, [1]),
-    ("a weak tag of another variant", ["2*", "1 W/\"a\""], [("ETag", "W/\"a\"")], 1, []),
+    (
+      "a weak tag of another variant", ["2* \"b\"", "1 W/\"a\""], [("ETag", "W/\"a\"")], nil, []
+    ),
+    ("weakly the same of another", ["2* \"b\"", "1 \"a\""], [("ETag", "W/\"a\"")], nil, []),
     // Tags that are none.
     ("the same without quotes", ["1* a"], [("ETag", "a")], 0, [0]),
     ("another without quotes", ["1* a"], [("ETag", "b")], nil, []),

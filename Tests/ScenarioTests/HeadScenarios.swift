@@ -143,4 +143,22 @@ struct HeadScenarios {
       expect(try proxy.get("/a"), "v1", .stored("stale"))
     }
   }
+
+  /// A GET that fills the store goes out without these: what a HEAD with them brings may be theirs.
+  @Test(arguments: ["X_Who: somebody", "Range: bytes=0-0", "If-Range: \"0\""])
+  func aHeadThatIsNotLikeAFetchForAllSaysNothingOfTheCopy(_ field: String) throws {
+    try scenario(HeadScenarios.route) { origin, proxy in
+      origin.on("/a") { request in
+        .text(
+          "v", "ETag: \"1\"", "Cache-Control: max-age=600",
+          "X-Note: \(request.method == "HEAD" ? "of somebody" : "of all")")
+      }
+      _ = try proxy.get("/a")
+      _ = try Self.head(proxy, field, "Cache-Control: no-cache")
+      #expect(origin.requestCount("/a") == 2)
+      let answer = try proxy.get("/a")
+      expect(answer, "v", .hit)
+      #expect(answer.first("X-Note") == "of all")
+    }
+  }
 }

@@ -161,4 +161,54 @@ struct PostReuseScenarios {
       expect(try proxy.get("/a"), "v3", .stored("uri-miss"))
     }
   }
+
+  /// What the origin tags it with is known with its head alone, and the purge was before that.
+  @Test func aPurgeOfItsTagThatCameMeanwhileKeepsItOut() throws {
+    let routes = """
+      { "name": "c", "match": "POST /change", "strategy": "network-only",
+        "invalidates": ["tag:T"] },
+      \(PostReuseScenarios.route)
+      """
+    try scenario(routes) { origin, proxy in
+      let gate = Gate()
+      origin.on("/change", .text("done"))
+      origin.on("/a") { request in
+        request.method == "POST"
+          ? Self.posted("old", "Content-Location: /a", "Surrogate-Key: T").waiting(for: gate)
+          : .text("v\(request.number)", "Cache-Control: max-age=600")
+      }
+      let slow = try proxy.connect()
+      slow.send("POST", "/a", body: [1])
+      #expect(gate.waitUntilReached())
+      #expect(try Self.post(proxy, "/change").text == "done")
+      gate.open()
+      let late = try slow.readAnswer()
+      #expect(late.text == "old" && !late.cacheStatus.isStored)
+      expect(try proxy.get("/a"), "v2", .stored("uri-miss"))
+    }
+  }
+
+  /// The same path means another resource to the client than to the origin.
+  @Test(
+    arguments: [
+      ("\"stripPrefix\": \"/api\"", "/x", "/api/x", false),
+      ("\"stripPrefix\": \"/api\"", "/x", "/x", true),
+      ("\"addPrefix\": \"/v2\"", "/v2/api/x", "/api/x", false),
+      ("\"addPrefix\": \"/v2\"", "/v2/api/x", "/v2/api/x", true),
+    ])
+  func whereTheOriginSeesOtherPathsItsOwnReadingCounts(
+    _ prefix: String, _ sent: String, _ location: String, _ isStored: Bool
+  ) throws {
+    let route = "{ \"name\": \"r\", \"match\": \"/**\", \"strategy\": \"cache-first\", \(prefix) },"
+      .replacing("/**", with: "/api/**")
+    try scenario(route) { origin, proxy in
+      origin.on(sent) {
+        $0.method == "POST" ? Self.posted("p", "Content-Location: \(location)") : .text("v")
+      }
+      let posted = try Self.post(proxy, "/api/x")
+      #expect(posted.cacheStatus.isStored == isStored)
+      let answer = try proxy.get("/api/x")
+      #expect(answer.text == (isStored ? "p" : "v"))
+    }
+  }
 }

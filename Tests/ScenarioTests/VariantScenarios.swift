@@ -277,4 +277,22 @@ struct VariantScenarios {
       expect(try proxy.get("/a", "Accept:"), "v4", .stored("vary-miss"))
     }
   }
+
+  /// One weak tag for all representations at a time is allowed (RFC 9110 §8.8.1).
+  @Test(arguments: ["Accept", "User-Agent", "Accept-Language"])
+  func aWeakTagBringsNoOtherVariantIntoPlay(_ field: String) throws {
+    try scenario(VariantScenarios.route) { origin, proxy in
+      origin.on("/a") { request in
+        let fields = ("ETag: W/\"7\"", "Vary: \(field)", "Cache-Control: max-age=600")
+        return request.first("If-None-Match") == nil
+          ? .text("for \(request.first(field) ?? "-")", fields.0, fields.1, fields.2)
+          : .empty(status: 304, fields.0, fields.1, fields.2)
+      }
+      expect(try proxy.get("/a", "\(field): text/html"), "for text/html", .stored("uri-miss"))
+      expect(
+        try proxy.get("/a", "\(field): text/plain"), "for text/plain", .stored("vary-miss"))
+      proxy.advance(seconds: 600)
+      expect(try proxy.get("/a", "\(field): text/html"), "for text/html", .copy("stale", 304))
+    }
+  }
 }

@@ -161,9 +161,11 @@ extension Repository {
   /// serves (RFC 9111 §4.3.5). Nothing becomes a copy by it.
   func headAnswered(_ fill: Fill, _ answer: OriginResponseHead, _ fields: Fields) {
     let plan = fill.plan
-    guard !plan.wholeKey.isEmpty, plan.route.policy.strategy.writesStore, isForAll(plan) else {
-      return
-    }
+    guard !plan.wholeKey.isEmpty, plan.route.policy.strategy.writesStore, isForAll(plan),
+      // Of a request with fields that a storing fetch leaves out, the answer may be theirs.
+      OriginRequestBuilder.forwardedFields(plan.request, route: plan.route, forStore: true)
+        == plan.request
+    else { return }
     let now = services.clock.nowMilliseconds
     reader.begin()
     defer { reader.end() }

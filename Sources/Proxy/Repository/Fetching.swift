@@ -1,5 +1,6 @@
 internal import Backends
 internal import CachePolicy
+internal import Synchronization
 
 /// The repository's side towards the network: what a fetch is for and what it sends, and fetches that
 /// no client waits for.
@@ -100,7 +101,8 @@ extension Repository {
       directives: source.route.directives(of: source.head.fields), notStored: notStored,
       question: question, change: isChange ? source : nil, copyMayStandIn: copyMayStandIn,
       tags: storeKey != nil ? CopyTags.tags(of: source.route, path: source.path) : [],
-      requestTimeMilliseconds: services.clock.nowMilliseconds)
+      requestTimeMilliseconds: services.clock.nowMilliseconds,
+      purgeCount: services.purgeCount.load(ordering: .sequentiallyConsistent))
   }
 
   /// The request that goes to the origin for a plan.

@@ -132,6 +132,8 @@ final class Fill: @unchecked Sendable {
   var isSpilling = false
   var isEnded = false
   var isWakeScheduled = false
+  /// The purges that followed from this fill's own answer.
+  var ownPurges = 0
   /// What it was begun for, so that the rest of a body that breaks off can be asked for.
   var source: FetchSource?
   /// The running transfer brings the rest of a body, not an answer of its own.
@@ -150,10 +152,16 @@ final class Fill: @unchecked Sendable {
       ? min(plan.route.endpoint.retriesMax, repository.worker.limits.bodyResumptions) : 0
   }
 
-  /// What is stored of the fill gets a new ID, behind all purges until now: they were its own.
-  func beginAnew() {
+  /// What is stored of the fill gets a new ID, behind all purges until now. False: one of them was
+  /// not its own, and may mean what it brings.
+  func beginAnew() -> Bool {
     ticket = repository.services.store.beginFill()
     entryID = ticket!.entryID
+    // Behind the new ID: a purge that is not counted yet has a later one.
+    let purgeCount = repository.services.purgeCount.load(ordering: .sequentiallyConsistent)
+    if purgeCount == plan.purgeCount + ownPurges { return true }
+    ticket = nil
+    return false
   }
 
   deinit {
@@ -342,6 +350,8 @@ struct FillPlan: Sendable {
   /// The route's own tags for the request's path; nil: they cannot be made.
   var tags: [[UInt8]]?
   var requestTimeMilliseconds: Int64
+  /// The purges of the process before it began.
+  var purgeCount: Int
 
   /// Whether anything of the answer may land: also that of a POST which has a place among the
   /// answers to GET.

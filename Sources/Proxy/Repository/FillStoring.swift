@@ -35,11 +35,10 @@ extension Fill: OriginResponseReceiver {
     let fields = Fill.dated(answer.fields, now)
     bearOnCopies(answer, fields)
     if let reason = plan.notStored {
-      guard let words = wordsForLaterGets(answer, fields, now) else {
+      guard let words = wordsForLaterGets(answer, fields, now), beginAnew() else {
         publishUnstored(answer, fields, because: reason)
         return
       }
-      beginAnew()
       publish(answer, fields, words, notStored: nil)
       return
     }

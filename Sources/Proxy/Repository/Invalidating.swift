@@ -1,5 +1,6 @@
 internal import Backends
 internal import CachePolicy
+internal import Synchronization
 
 /// Makes copies void after a change went through (RFC 9111 §4.4): those of its target, of what its
 /// answer points to, and of what the route's `invalidates` names.
@@ -14,8 +15,9 @@ extension Repository {
     let own = target(source)
     var others: [[UInt8]] = []
     for line in fields.lines where line.known == .location || line.known == .contentLocation {
-      for target in targets(of: fields.bytes[line.value], source) where target != own {
-        if !others.contains(target) { others.append(target) }
+      let readings = targets(of: fields.bytes[line.value], source)
+      for case let target? in [readings.asAClientReads, readings.asTheOriginMeans] {
+        if target != own, !others.contains(target) { others.append(target) }
       }
     }
     for target in others { drop(target: target, authority: authority, by: fill) }
@@ -31,6 +33,8 @@ extension Repository {
 
   /// Purges the store, and keeps running fills that the scope covers from being joined.
   func purge(_ scope: PurgeScope, by change: Fill? = nil) {
+    services.purgeCount.add(1, ordering: .sequentiallyConsistent)
+    if let change { change.ownPurges += 1 }
     // The store first: a fill that begins in between carries a later ID, and loses only its joiners.
     services.store.purge(scope)
     // What the origin tags its answer with is not known before its head is here: the store judges
@@ -50,7 +54,9 @@ extension Repository {
   /// What a Location or Content-Location names, as clients ask for it: read as a client reads it, and
   /// as the origin means it, which sees other hosts and paths than the client does. None where that
   /// is not of the same origin (RFC 9111 §4.4).
-  private func targets(of reference: ArraySlice<UInt8>, _ source: FetchSource) -> [[UInt8]] {
+  private func targets(
+    of reference: ArraySlice<UInt8>, _ source: FetchSource
+  ) -> (asAClientReads: [UInt8]?, asTheOriginMeans: [UInt8]?) {
     let route = source.route
     let asked = Invalidation.sameOriginTarget(
       reference.span, scheme: "http",
@@ -62,21 +68,27 @@ extension Repository {
         decoding: OriginRequestBuilder.host(of: source.head, route: route), as: UTF8.self),
       target: String(
         decoding: route.originTarget(path: source.path, query: source.head.query), as: UTF8.self))
-    var targets = asked.map { [Array($0.utf8)] } ?? []
-    if let meant = sent.flatMap({ route.clientTarget(ofOrigin: Array($0.utf8)) }),
-      !targets.contains(meant)
-    {
-      targets.append(meant)
-    }
-    return targets
+    return (
+      asked.map { Array($0.utf8) },
+      sent.flatMap { route.clientTarget(ofOrigin: Array($0.utf8)) }
+    )
   }
 
   /// Whether an answer's Content-Location is the target of its own request: then it is what a GET of
   /// it would bring (RFC 9110 §8.7, §9.3.3).
+  ///
+  /// Where origin and client see different paths, only what the origin means by it counts: the same
+  /// text may name another resource of the origin's.
   func namesItsTarget(_ source: FetchSource, _ fields: Fields) -> Bool {
     let values = fields.values(of: .contentLocation)
     guard values.count == 1 else { return false }
-    return targets(of: values[0], source).contains(target(source))
+    let readings = targets(of: values[0], source)
+    let own = target(source)
+    let seesOtherPaths =
+      source.route.originTarget(path: source.path, query: source.head.query) != own
+    return seesOtherPaths
+      ? readings.asTheOriginMeans == own
+      : readings.asAClientReads == own || readings.asTheOriginMeans == own
   }
 
   // MARK: Copies
