@@ -13,7 +13,7 @@ final class EntryTransaction {
   var claimed: [UInt64] = []
   private var routeDeltas: [UInt64: RouteRow] = [:]
   private var isCommitted = false
-  private(set) var counts = Counts()
+  var counts = Counts()
 
   var tables: StoreTables { transaction.tables }
   var pins: PinTable { context.pins }

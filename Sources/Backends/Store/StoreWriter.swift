@@ -9,7 +9,7 @@ internal import CachePolicy
 internal import Synchronization
 
 final class StoreWriter {
-  private let environment: LMDBEnvironment
+  private let file: StoreFile
   private let queue: WriteQueue
   private let shared: StoreShared
   private let pins: PinTable
@@ -28,18 +28,22 @@ final class StoreWriter {
   /// Entries below the purge floor may be left.
   private var mayHavePurged = true
   private var purgeSweep = PurgeSweep()
-  /// The size asks for a longer map, and readers were in the way.
-  private var awaitsMap = false
+  /// Chunks without a record may be left, of entries below this ID.
+  private var leftoversEnd: UInt64?
   /// Background work failed: it waits for the next write or a second.
   private var isBackgroundBlocked = false
   private static let idleMilliseconds: Int64 = 1000
+  /// How many rows of leftovers one step deletes: a chunk's is a page to read.
+  private static let leftoverRowsMax = 512
+  /// How many removals are kept while they cannot be committed.
+  static let carriedOverMax = 16_384
 
   init(
-    environment: LMDBEnvironment, queue: WriteQueue, shared: StoreShared, pins: PinTable,
-    marks: VisitedMarks, clock: Clock, configuration: StoreConfiguration,
-    log: @escaping @Sendable (String) -> Void
+    _ opened: StoreOpening.Opened, _ current: CurrentEnvironment, queue: WriteQueue,
+    shared: StoreShared, pins: PinTable, marks: VisitedMarks, clock: Clock,
+    configuration: StoreConfiguration, log: @escaping @Sendable (String) -> Void
   ) {
-    self.environment = environment
+    file = StoreFile(opened, current, shared, configuration, log: log)
     self.queue = queue
     self.shared = shared
     self.pins = pins
@@ -51,16 +55,24 @@ final class StoreWriter {
     routes = shared.report.withLock { $0.routes }
     // The first commit or background step sets it right.
     nextKeepUntilMilliseconds = 0
-    measure()
+    leftoversEnd = opened.identity.entryIDsStart
+    if let count = try? opened.environment.countEntries() {
+      shared.report.withLock { $0.entryCount = count }
+    }
   }
 
+  private var environment: LMDBEnvironment { file.environment }
+
   func run() {
+    // Not before the first hit: it looks at every part of the list of free pages.
+    measure()
     while let batch = queue.nextBatch(
       hasOtherWork: !isBackgroundBlocked && hasBackgroundWork,
-      idleMilliseconds: needsIdleTurns ? Self.idleMilliseconds : nil)
+      idleMilliseconds: Self.idleMilliseconds)
     {
       isBackgroundBlocked = false
-      if awaitsMap { growMap() }
+      lookAtFile()
+      if file.awaitsMap { file.growMap() }
       if !batch.isEmpty || !carriedOver.isEmpty { process(batch) }
       if hasBackgroundWork { isBackgroundBlocked = !stepBackground() }
       advancePurges()
@@ -73,9 +85,19 @@ final class StoreWriter {
 
   private var maxSizeBytes: UInt64 { shared.maxSizeBytes.load(ordering: .sequentiallyConsistent) }
 
-  private var needsIdleTurns: Bool {
-    nextKeepUntilMilliseconds != nil || !carriedOver.isEmpty || isBackgroundBlocked
-      || shared.purges.awaitsOthers || awaitsMap
+  /// Goes on with another file where this one is lost.
+  private func lookAtFile() {
+    file.look()
+    guard let lossReason = file.lossReason else { return }
+    noteState(.degraded(lossReason))
+    guard let identity = file.reopen() else { return }
+    routes = identity.routes
+    purgeSweep = PurgeSweep()
+    nextKeepUntilMilliseconds = 0
+    mayHavePurged = true
+    shared.report.withLock { $0.routes = routes }
+    measure()
+    noteState(.ok)
   }
 
   // MARK: Batches
@@ -83,7 +105,9 @@ final class StoreWriter {
   private func process(_ batch: [QueuedWrite]) {
     let writes = carriedOver + batch
     carriedOver = []
-    if writes.contains(where: { if case .resize = $0.write { true } else { false } }) { growMap() }
+    if writes.contains(where: { if case .resize = $0.write { true } else { false } }) {
+      file.growMap()
+    }
     makeRoom(for: writes.reduce(0) { $0 + Self.sizeBytes($1.write) })
     var result = attempt(writes)
     if case .failure(let error) = result {
@@ -165,11 +189,22 @@ final class StoreWriter {
     _ writes: [QueuedWrite], because error: LMDBError
   ) -> [NotStoredReason?] {
     let reason: NotStoredReason = error.isFull ? .storeFull : .storeFailed
-    noteState(.degraded(error.text))
-    if error.isTreeDamage { environment.markForSettingAside() }
+    noteFailure(error)
     let removals = writes.filter { !$0.write.isRefusable }
-    if !removals.isEmpty, case .failure = attempt(removals) { carriedOver = removals }
+    if !removals.isEmpty, case .failure = attempt(removals) { carryOver(removals) }
     return writes.map { $0.write.isRefusable ? reason : nil }
+  }
+
+  /// Keeps removals for the next attempt. More than can be kept become one: everything goes, which
+  /// is more than was asked for, and never less.
+  private func carryOver(_ removals: [QueuedWrite]) {
+    carriedOver = removals
+    guard removals.count > Self.carriedOverMax, let last = removals.last else { return }
+    let floor = shared.raisePurgeFloor(to: shared.floorOfNow)
+    carriedOver = [QueuedWrite(sequence: last.sequence, write: .purge(floor: floor))]
+    // Among them were the chunks of fills that went wrong.
+    leftoversEnd = floor
+    log("store \(configuration.path): too many removals wait for a commit: everything is removed")
   }
 
   private func finish(
@@ -250,7 +285,7 @@ final class StoreWriter {
       try transaction.put(environment.tables.meta, MetaKey.pause.bytes, value: UInt64(0))
       try transaction.commit()
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
     }
   }
 
@@ -262,6 +297,11 @@ final class StoreWriter {
       report.usedBytes = measured.usedBytes
       report.entryCount = measured.entryCount
     }
+  }
+
+  private func noteFailure(_ error: LMDBError) {
+    file.note(error)
+    noteState(.degraded(file.lossReason ?? error.text))
   }
 
   private func noteState(_ state: StoreState) {
@@ -279,31 +319,6 @@ final class StoreWriter {
 
   // MARK: Room
 
-  /// How long new turns may have to wait for those that run, where the map is to be moved.
-  private static let readersOutMilliseconds: Int64 = 20
-
-  private func growMap() {
-    let wanted = StoreConfiguration.mapSizeBytes(maxSizeBytes: maxSizeBytes)
-    guard wanted > environment.mapSizeBytes else {
-      awaitsMap = false
-      return
-    }
-    let wasMoved = shared.slots.withReadersOut(
-      waitMilliseconds: Self.readersOutMilliseconds
-    ) {
-      switch environment.growMap(toBytes: wanted) {
-      case .grown: return .open
-      case .kept:
-        log("store \(configuration.path): no address space for a larger size")
-        return .open
-      case .lost:
-        log("store \(configuration.path): its map is lost: not storing, not serving from it")
-        return .lost
-      }
-    }
-    awaitsMap = !wasMoved
-  }
-
   private func makeRoom(for bytes: UInt64) {
     let maxBytes = maxSizeBytes
     // Each round removes something, or there is nothing left to remove.
@@ -317,14 +332,17 @@ final class StoreWriter {
   private func evict(freeing wantedBytes: UInt64) -> Bool {
     do throws(LMDBError) {
       let changes = try begin()
+      if let leftoversEnd {
+        _ = try changes.reclaimLeftovers(below: leftoversEnd, rowsMax: Self.leftoverRowsMax)
+      }
       _ = try changes.removePassed(
         .evictAfter, nowMilliseconds: clock.nowMilliseconds, wantedBytes: wantedBytes)
       try changes.removeBySieve(hand: &hand, marks: marks, wantedBytes: wantedBytes)
-      guard changes.counts.removed > 0 else { return false }
+      guard changes.counts.removed > 0 || changes.counts.freedBytes > 0 else { return false }
       try commit(changes)
       return true
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
       return false
     }
   }
@@ -332,7 +350,7 @@ final class StoreWriter {
   // MARK: Background
 
   private var hasBackgroundWork: Bool {
-    if mayHavePurged || usedBytes > maxSizeBytes { return true }
+    if mayHavePurged || leftoversEnd != nil || usedBytes > maxSizeBytes { return true }
     if shared.purges.hasSweepWork { return true }
     return nextKeepUntilMilliseconds.map { $0 <= clock.nowMilliseconds } ?? false
   }
@@ -341,13 +359,19 @@ final class StoreWriter {
   /// to do about it.
   private func stepBackground() -> Bool {
     // What was purged goes before what is of use.
-    if usedBytes > maxSizeBytes && !mayHavePurged && !shared.purges.hasSweepWork {
+    let isTidy = !mayHavePurged && leftoversEnd == nil && !shared.purges.hasSweepWork
+    if usedBytes > maxSizeBytes && isTidy {
       return evict(freeing: usedBytes - maxSizeBytes / 100 * 97)
     }
     do throws(LMDBError) {
       let changes = try begin()
       let hasMore = try changes.removePurged()
       _ = try changes.removePassed(.keepUntil, nowMilliseconds: clock.nowMilliseconds)
+      var hasLeftovers = false
+      if let leftoversEnd {
+        hasLeftovers = try changes.reclaimLeftovers(
+          below: leftoversEnd, rowsMax: Self.leftoverRowsMax)
+      }
       var sweep = purgeSweep
       let swept = try sweep.step(changes, shared.purges.waiting)
       try commit(changes)
@@ -355,9 +379,10 @@ final class StoreWriter {
       shared.purges.markSwept(
         swept, generation: shared.generation.load(ordering: .sequentiallyConsistent))
       mayHavePurged = hasMore
+      if !hasLeftovers { leftoversEnd = nil }
       return true
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
       return false
     }
   }
