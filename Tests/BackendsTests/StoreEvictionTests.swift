@@ -1,5 +1,6 @@
 /// The store keeps within its size, and gives up first what is of least use.
 import CachePolicy
+import Synchronization
 import Testing
 
 @testable import Backends
@@ -188,5 +189,23 @@ struct StoreEvictionTests {
     readRecords(fixture.reader, fixture.key("huge"), "huge") { _ in foundCount += 1 }
     #expect(foundCount == 1)
     fixture.reader.end()
+  }
+
+  @Test func aChunkWhoseWriteFailedIsReadUntilItsBodyIsLeft() throws {
+    let fixture = try StoreFixture(maxSizeBytes: 64 * Self.mebibyte) {
+      $0.mapSizeBytesForTests = Self.mebibyte
+    }
+    let entryID = fixture.store.nextEntryID()
+    #expect(fixture.store.pin(entryID: entryID))
+    let chunk = StressBody.chunk(entryID, 0, 2_000_000)
+    #expect(fixture.store.putChunk(entryID: entryID, index: 0, chunk: chunk) == nil)
+    fixture.store.flush()
+    #expect(fixture.store.statistics().notStored == [.storeFull: 1])
+    fixture.store.abandon(entryID: entryID)
+    fixture.store.flush()
+    #expect(fixture.chunk(entryID, 0)?.count == 2_000_000)
+    fixture.store.unpin(entryID: entryID)
+    #expect(fixture.chunk(entryID, 0) == nil)
+    #expect(fixture.store.queue.overlayCount.load(ordering: .relaxed) == 0)
   }
 }

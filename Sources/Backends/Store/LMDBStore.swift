@@ -29,8 +29,8 @@ public final class LMDBStore: Sendable {
     self.identitySecret = identitySecret
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
     shared = StoreShared(opened.identity, maxSizeBytes: configuration.maxSizeBytes)
-    queue = WriteQueue(configuration, shared)
     pins = PinTable()
+    queue = WriteQueue(configuration, shared, pins)
     marks = VisitedMarks()
     current = CurrentEnvironment(opened.environment)
     let writer = StoreWriter(
@@ -88,13 +88,15 @@ public final class LMDBStore: Sendable {
   /// Notes that an entry was served: it stays longer than one that was not. Costs a load.
   public func markUsed(entryID: UInt64) { marks.mark(entryID) }
 
-  /// Keeps an entry's chunks while its body is served across loop turns. Called within the turn
+  /// Keeps an entry's chunks, those too whose write fails, while its body is served across loop
+  /// turns. Called within the turn
   /// that found the record; false: the chunks are gone already, and the copy is a miss.
   public func pin(entryID: UInt64) -> Bool { pins.pin(entryID) }
 
   /// Ends a `pin` that returned true.
   public func unpin(entryID: UInt64) {
     if pins.unpin(entryID) { queue.append(.reclaim(entryID: entryID)) }
+    queue.release(entryID: entryID)
   }
 
   // MARK: Writing

@@ -120,7 +120,13 @@ final class StoreWriter {
     switch result {
     case .success(let reasons):
       outcomes = reasons
-      noteState(reasons.contains(.storeFull) ? .degraded("no room within the size") : .ok)
+      // A commit without a put may have had nothing to write, and says nothing of the disk.
+      let hasLanded = zip(writes, reasons).contains { $0.write.isRefusable && $1 == nil }
+      if reasons.contains(.storeFull) {
+        noteState(.degraded("no room within the size"))
+      } else if hasLanded {
+        noteState(.ok)
+      }
     case .failure(let error):
       outcomes = refuse(writes, because: error)
     }
