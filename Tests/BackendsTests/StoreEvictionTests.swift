@@ -55,6 +55,65 @@ struct StoreEvictionTests {
     #expect(fixture.entryIDs("a0").isEmpty)
   }
 
+  /// Puts `count` entries that nobody asks for again.
+  private func scan(_ fixture: StoreFixture, _ name: String, _ count: Int) {
+    for number in 0..<count {
+      fixture.putInline("\(name)\(number)", text)
+      if number % 8 == 7 { fixture.store.flush() }
+    }
+    fixture.store.flush()
+  }
+
+  @Test func aScanDoesNotDriveOutWhatWasServed() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    for number in 0..<30 {
+      let entryID = fixture.putInline("kept\(number)", text)
+      fixture.store.markUsed(entryID: entryID)
+    }
+    fixture.store.flush()
+    // Several times what the store holds, while nobody asks for the others.
+    scan(fixture, "scanned", 600)
+    #expect(fixture.store.statistics().evicted > 500)
+    #expect((0..<30).allSatisfy { !fixture.entryIDs("kept\($0)").isEmpty })
+  }
+
+  @Test func whatComesAgainSoonIsNotOnTrialAgain() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    scan(fixture, "first", 150)
+    fixture.putInline("again", text)
+    scan(fixture, "second", 150)
+    #expect(fixture.entryIDs("again").isEmpty)
+    fixture.putInline("again", text)
+    fixture.putInline("once", text)
+    scan(fixture, "third", 150)
+    #expect(!fixture.entryIDs("again").isEmpty && fixture.entryIDs("once").isEmpty)
+  }
+
+  @Test func whatReplacesACopyIsNotOnTrial() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    scan(fixture, "first", 150)
+    fixture.putInline("again", text)
+    fixture.store.flush()
+    fixture.putInline("again", text)
+    scan(fixture, "second", 150)
+    #expect(!fixture.entryIDs("again").isEmpty)
+  }
+
+  @Test func whatIsPinnedIsNotEvictedAndTheRestIsFound() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    var pinned: [UInt64] = []
+    for number in 0..<10 {
+      pinned.append(fixture.putChunked("pinned\(number)", chunkCount: 1, chunkBytes: 60_000))
+      fixture.store.flush()
+      #expect(fixture.store.pin(entryID: pinned[number]))
+    }
+    scan(fixture, "scanned", 200)
+    #expect((0..<10).allSatisfy { fixture.entryIDs("pinned\($0)") == [pinned[$0]] })
+    #expect(fixture.bodies("scanned199") == [0: text])
+    #expect(fixture.store.statistics().notStored == [:])
+    for entryID in pinned { fixture.store.unpin(entryID: entryID) }
+  }
+
   @Test func uselessEntriesGoBeforeUsefulOnes() throws {
     let fixture = try StoreFixture(maxSizeBytes: 2 * Self.mebibyte)
     let now = fixture.clock.nowMilliseconds

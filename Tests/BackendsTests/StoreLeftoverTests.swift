@@ -56,7 +56,8 @@ struct StoreLeftoverTests {
         environment,
         EntryTransaction.Context(
           pins: PinTable(), secret: (0, 0), purgeFloor: 0, purges: PurgeRules(secret: (0, 0)),
-          variantsMax: 1, chunkedBytesMax: .max))
+          variantsMax: 1, chunkedBytesMax: .max, marks: VisitedMarks(), names: DepartedNames()),
+        EvictionState(trialStart: 0))
       let chunksBefore = try Self.countChunks(changes)
       hasMore = try changes.reclaimLeftovers(below: identity.entryIDsStart, rowsMax: 4)
       #expect(try chunksBefore - Self.countChunks(changes) <= 4)

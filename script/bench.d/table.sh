@@ -59,10 +59,28 @@ print_routes() {
     { printf "%8d %12d %7.2f %12d\n", $1, $2, $2 / first, $3 }' "$work/routes"
 }
 
+# print_own TITLE FILE: what a program of its own printed.
+print_own() {
+  [ -e "$work/$2" ] || return 0
+  printf '\n%s\n\n' "$1"
+  column -t "$work/$2" 2>/dev/null || cat "$work/$2"
+}
+
+print_store_entries() {
+  [ -e "$work/store-entries" ] || return 0
+  printf '\nThe store with %s entries\n\n' "$entries"
+  awk '
+    NR == 1 { printf "seconds to fill              %s\nown memory an entry, bytes   %s\n", $1, $2 }
+    NR == 2 { printf "start to first hit, ms       %.1f\nown memory then, KiB         %s\n", $1, $2 }
+  ' "$work/store-entries"
+}
+
 print_tables() {
   load='hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k|entries-few|entries-many|entries-many-few-asked'
-  printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
-    "$seconds" "$connections"
+  if $needs_servers; then
+    printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
+      "$seconds" "$connections"
+  fi
   print_table "Requests a second (more is better)" "$load" 0
   print_table "Processor time a request, microseconds (less is better)" \
     "(hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k|entries-[a-z-]*)\.cpu" 1
@@ -70,4 +88,7 @@ print_tables() {
   print_table "Memory of its own (RssAnon), MiB (less is better)" \
     'memory-[0-9a-z]*|entries-memory|body-1g-[a-z-]*' 1
   print_routes
+  print_own "Requests (or bytes) that hit, percent (more is better)" eviction
+  print_own "The store under mixed traffic" store-churn
+  print_store_entries
 }

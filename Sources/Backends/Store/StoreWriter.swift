@@ -20,8 +20,8 @@ final class StoreWriter {
 
   private var usedBytes: UInt64
   private var routes: [UInt64: RouteRow]
-  /// Where the eviction goes on: the ID of the next entry to look at.
-  private var hand: UInt64 = 0
+  private var eviction: EvictionState
+  private let names = DepartedNames()
   private var nextKeepUntilMilliseconds: Int64?
   /// Removals whose commit failed.
   private var carriedOver: [QueuedWrite] = []
@@ -52,6 +52,7 @@ final class StoreWriter {
     self.configuration = configuration
     self.log = log
     usedBytes = 0
+    eviction = EvictionState(trialStart: opened.identity.entryIDsStart)
     routes = shared.report.withLock { $0.routes }
     // The first commit or background step sets it right.
     nextKeepUntilMilliseconds = 0
@@ -93,6 +94,7 @@ final class StoreWriter {
     guard let identity = file.reopen() else { return }
     routes = identity.routes
     purgeSweep = PurgeSweep()
+    eviction = EvictionState(trialStart: shared.floorOfNow)
     nextKeepUntilMilliseconds = 0
     mayHavePurged = true
     shared.report.withLock { $0.routes = routes }
@@ -108,7 +110,7 @@ final class StoreWriter {
     if writes.contains(where: { if case .resize = $0.write { true } else { false } }) {
       file.growMap()
     }
-    makeRoom(for: writes.reduce(0) { $0 + Self.sizeBytes($1.write) })
+    makeRoom(for: writes.reduce(0) { $0 + $1.write.storedBytes })
     var result = attempt(writes)
     if case .failure(let error) = result {
       if error.isFull { _ = evict(freeing: max(maxSizeBytes / 16, 1)) }
@@ -144,7 +146,7 @@ final class StoreWriter {
       outcomes.reserveCapacity(writes.count)
       var roomBytes = Int64(clamping: maxSizeBytes) - Int64(clamping: usedBytes)
       for queued in writes {
-        outcomes.append(try apply(queued.write, to: changes, roomBytes: &roomBytes))
+        outcomes.append(try changes.apply(queued.write, roomBytes: &roomBytes))
       }
       try commit(changes)
       if writes.contains(where: { if case .purge = $0.write { true } else { false } }) {
@@ -154,40 +156,6 @@ final class StoreWriter {
     } catch {
       return .failure(error)
     }
-  }
-
-  private func apply(
-    _ write: StoreWrite, to changes: EntryTransaction, roomBytes: inout Int64
-  ) throws(LMDBError) -> NotStoredReason? {
-    let size = Int64(clamping: Self.sizeBytes(write))
-    if write.isRefusable {
-      guard size <= roomBytes else {
-        if case .chunk(_, let entryID, _, _) = write { try changes.reclaim(entryID) }
-        if case .record(let record, _, .insert, _) = write {
-          try changes.reclaim(record.view.entryID)
-        }
-        return .storeFull
-      }
-      roomBytes -= size
-    }
-    switch write {
-    case .record(let record, let key, let mode, let variantsMax):
-      return try changes.put(record, key: key, mode: mode, variantsMax: variantsMax)
-    case .chunk(let chunk, let entryID, let index, _):
-      return try changes.put(chunk, ChunkKey(entryID, index))
-    case .reclaim(let entryID): try changes.reclaim(entryID)
-    case .remove(let key): try changes.remove(key)
-    case .purge(let floor):
-      try changes.transaction.put(
-        changes.tables.meta, MetaKey.purgeFloor.bytes, value: floor)
-      try changes.deleteRules(floor: floor)
-    case .purgeRule(let purge): try changes.putRule(purge)
-    case .forgetRule(let purge): try changes.deleteRule(purge)
-    case .damagedRecord(let key): try changes.removeDamaged(key)
-    case .damagedChunk(let key): try changes.removeDamaged(key)
-    case .sweep, .resize: break
-    }
-    return nil
   }
 
   /// Gives up what may be given up, and commits the removals alone, or keeps them.
@@ -247,15 +215,6 @@ final class StoreWriter {
     }
   }
 
-  private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
-    switch write {
-    case .record(let record, _, _, _):
-      StoreSizes.recordBytes(record.bytes.count, tagCount: record.view.tags.count)
-    case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
-    default: 0
-    }
-  }
-
   // MARK: Transactions
 
   private func begin() throws(LMDBError) -> EntryTransaction {
@@ -265,13 +224,14 @@ final class StoreWriter {
         pins: pins, secret: shared.secret,
         purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
         purges: shared.purges, variantsMax: configuration.variantsMax,
-        chunkedBytesMax: maxSizeBytes / 2))
+        chunkedBytesMax: maxSizeBytes / 2, marks: marks, names: names), eviction)
   }
 
   private func commit(_ changes: EntryTransaction) throws(LMDBError) {
     let generation = shared.generation.load(ordering: .relaxed) + 1
     nextKeepUntilMilliseconds = try changes.commit(routes: &routes, generation: generation)
     shared.generation.store(generation, ordering: .sequentiallyConsistent)
+    eviction = changes.eviction
     environment.keepFileLongEnough()
     let counts = changes.counts
     shared.report.withLock { report in
@@ -334,7 +294,7 @@ final class StoreWriter {
     }
   }
 
-  /// Removes entries worth about so many bytes. False: none was removed.
+  /// Removes entries worth about so many bytes. False: there is none to remove.
   private func evict(freeing wantedBytes: UInt64) -> Bool {
     do throws(LMDBError) {
       let changes = try begin()
@@ -343,10 +303,14 @@ final class StoreWriter {
       }
       _ = try changes.removePassed(
         .evictAfter, nowMilliseconds: clock.nowMilliseconds, wantedBytes: wantedBytes)
-      try changes.removeBySieve(hand: &hand, marks: marks, wantedBytes: wantedBytes)
-      guard changes.counts.removed > 0 || changes.counts.freedBytes > 0 else { return false }
+      let entryCount = shared.report.withLock { $0.entryCount }
+      names.grow(toCount: entryCount)
+      let storedBytes = routes.values.reduce(Int64(0)) { $0 + $1.bytes }
+      let goesOn = try changes.evict(
+        wantedBytes: wantedBytes, trialBytesMax: storedBytes / 10, entryCount: entryCount)
+      let freedBytes = changes.counts.freedBytes
       try commit(changes)
-      return true
+      return goesOn || freedBytes > 0
     } catch {
       noteFailure(error)
       return false
