@@ -109,6 +109,62 @@ struct StoreTroubleScenarios {
     }
   #endif
 
+  #if os(Linux)
+    /// A file system of 12 MiB of the test's own; nil where nobody may mount one.
+    private final class SmallDisk {
+      let folder: TemporaryFolder
+
+      init?() throws {
+        folder = try TemporaryFolder()
+        guard SmallDisk.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", folder.path]) else {
+          return nil
+        }
+      }
+
+      deinit { _ = SmallDisk.run(["umount", folder.path]) }
+
+      func enlarge() -> Bool { SmallDisk.run(["mount", "-o", "remount,size=64m", folder.path]) }
+
+      static let isPossible: Bool = (try? SmallDisk()) ?? nil != nil
+
+      private static func run(_ arguments: [String]) -> Bool {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+      }
+    }
+
+    @Test(.enabled(if: SmallDisk.isPossible, "needs to mount a file system"))
+    func aStoreOnADiskThatIsTooSmallLivesWithinIt() throws {
+      let disk = try #require(try SmallDisk())
+      let origin = try ScriptedOrigin()
+      let folder = try TemporaryFolder()
+      let policies = ProcessScenarios.policies("cache-first").replacingOccurrences(
+        of: "{FOLDER}", with: disk.folder.path)
+      let larder = try LarderProcess(policies: policies, origin: origin, folder: folder)
+      let client = try larder.connect()
+      for number in 0..<40 {
+        let body = testBytes(900_000 + number, seed: UInt64(number))
+        origin.on("/\(number)", .bytes(body))
+        let answer = try client.get("/\(number)")
+        #expect(answer.body == body && !answer.isCut)
+      }
+      let full = try #require(try larder.waitForStatistics { $0.store.evicted > 0 })
+      #expect(full.errors == 0 && full.store.entries > 0)
+      #expect(disk.enlarge())
+      origin.on("/after") { .text("v\($0.number)") }
+      _ = try client.get("/after")
+      _ = try #require(try larder.waitForStatistics { $0.store.state == "ok" })
+      expect(try client.get("/after"), "v1", .hit)
+      larder.terminate()
+      #expect(larder.waitForExit() == 0)
+    }
+  #endif
+
   enum Loss: CaseIterable {
     case file, folder, end
   }

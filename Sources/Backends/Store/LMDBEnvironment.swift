@@ -214,6 +214,14 @@ final class LMDBEnvironment: @unchecked Sendable {
     return (descriptor, status.st_size)
   }
 
+  /// Whether the file system has next to no room left for us.
+  var isDiskFull: Bool {
+    var system = statvfs()
+    guard let (descriptor, _) = fileDescriptorAndBytes(), fstatvfs(descriptor, &system) == 0
+    else { return false }
+    return UInt64(system.f_bavail) * UInt64(system.f_frsize) < 1024 * 1024
+  }
+
   /// The number of entries, which costs nothing to know.
   func countEntries() throws(LMDBError) -> UInt64 {
     try checkUse()

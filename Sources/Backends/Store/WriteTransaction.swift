@@ -34,7 +34,10 @@ final class WriteTransaction {
 
   func commit() throws(LMDBError) {
     isOpen = false
-    try LMDBError.check(mdb_txn_commit(handle))
+    let code = mdb_txn_commit(handle)
+    // LMDB takes a write that the last free blocks cut short for an error of the disk's.
+    if code == EIO, environment.isDiskFull { throw LMDBError(code: ENOSPC) }
+    try LMDBError.check(code)
   }
 
   func openTable(_ name: String, flags: UInt32) throws(LMDBError) -> MDB_dbi {
