@@ -10,13 +10,18 @@
 /// - Pages that are freed can be used again two transactions later: the map is larger than the
 ///   store may grow, so that deleting always has pages to work with.
 /// - A file that is shorter than the newest tree says raises SIGBUS on reading: the length is
-///   checked before opening, and the file is kept (sparsely) longer than any commit needs.
+///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Cut short
+///   by somebody else later, it does so until `findLoss` has found out.
+/// - A short write, as a full disk makes it, is reported as EIO: `isDiskFull` tells the two apart.
+/// - A lock file is not opened twice in one process: who opens a data file again, while an old
+///   environment is being left, removes the old lock file first.
 /// - The map's size may change only while no transaction is open in this process, and LMDB does not
 ///   look: `growMap` unmaps the file and maps it again, most likely elsewhere, and whoever holds a
 ///   pointer into the old map reads freed memory. Read transactions that are reset, with their
 ///   cursors, survive it: both take everything from the environment when they are renewed. So
 ///   SnapshotSlots holds the readers out, and the writer, which alone writes, does it between two
-///   transactions. A map that cannot be had again is lost: nothing is read or written from then on.
+///   transactions. A map that cannot be had again is lost: nothing is read or written from then on,
+///   until StoreFile has opened the file anew.
 ///   A shorter map would need the file's end unused: a smaller store keeps its map.
 /// - With MDB_WRITEMAP a full disk raises SIGBUS too: it is never used.
 /// - Tree pages carry no checksum: damage in them shows as an error at best. Records and chunks

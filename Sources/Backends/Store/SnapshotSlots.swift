@@ -104,8 +104,10 @@ final class SnapshotSlots: @unchecked Sendable {
   /// `loseMap`; true lets readers in again. False: there is none yet.
   func reopen(waitMilliseconds: Int64, _ body: () -> Bool) -> Bool {
     monitor.lock()
-    defer { monitor.unlock() }
-    guard waitUntilIdle(waitMilliseconds), body() else { return false }
+    let isIdle = waitUntilIdle(waitMilliseconds)
+    monitor.unlock()
+    // Unlocked: opening a file takes its time, and who looks something up meanwhile shall not wait.
+    guard isIdle, body() else { return false }
     gate.store(Gate.open.rawValue, ordering: .sequentiallyConsistent)
     return true
   }
