@@ -9,7 +9,8 @@ import Testing
 
 struct StoreFileLossTests {
   enum Loss: CaseIterable {
-    case fileDeleted, folderDeleted, replacedByAnotherStore, replacedByGarbage, cutShort, emptied
+    case fileDeleted, folderDeleted, replacedByAnotherStore, replacedByACopy, replacedByGarbage
+    case cutShort, emptied
   }
 
   @Test(arguments: Loss.allCases) func theStoreGoesOnWithAnEmptyFile(_ loss: Loss) throws {
@@ -49,6 +50,9 @@ struct StoreFileLossTests {
       other.putInline("c", "another's")
       other.close()
       #expect(rename(other.folder.path + "/data.mdb", path) == 0)
+    case .replacedByACopy:
+      try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+      #expect(rename(path + ".copy", path) == 0)
     case .replacedByGarbage:
       try Data(repeating: 7, count: 100_000).write(to: URL(fileURLWithPath: path), options: .atomic)
     case .cutShort: #expect(truncate(path, 8192) == 0)
@@ -100,16 +104,22 @@ struct StoreFileLossTests {
   }
 
   @Test func whereNoFileCanBeOpenedTheStoreSaysSoAndTriesAgain() throws {
-    let folder = TemporaryFolder()
-    let fixture = try StoreFixture(folder: folder)
-    try FileManager.default.removeItem(atPath: folder.path)
-    try Data("in the way".utf8).write(to: URL(fileURLWithPath: folder.path))
+    let base = TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: base.path + "/store", withIntermediateDirectories: true)
+    try Data("in the way".utf8).write(to: URL(fileURLWithPath: base.path + "/file"))
+    // By a link, which is swung in one step: the writer may look at any time.
+    let path = base.path + "/link"
+    try Self.lead(path, to: base.path + "/store")
+    let fixture = try StoreFixture(folder: base) { $0.path = path }
+    fixture.putInline("a", "old")
+    fixture.store.flush()
+    try Self.lead(path, to: base.path + "/file")
     // More removals than are kept: all of it is removed instead.
     for number in 0..<(StoreWriter.carriedOverMax + 100) {
-      fixture.store.remove(key: fixture.key("a\(number)"))
+      fixture.store.remove(key: fixture.key("b\(number)"))
     }
-    fixture.putInline("b", "refused")
-    fixture.store.flush()
+    fixture.putInline("c", "refused")
     fixture.store.flush()
     let statistics = fixture.store.statistics()
     #expect(statistics.notStored == [.storeFailed: 1])
@@ -119,14 +129,23 @@ struct StoreFileLossTests {
     }
     #expect(reason.contains("deleted") && reason.contains("is not a directory"))
     #expect(fixture.messages.all.contains { $0.contains("everything is removed") })
-    #expect(
-      fixture.store.queue.overlayCount.load(ordering: .relaxed) < 100, "what waits is bounded")
-    #expect(unlink(folder.path) == 0)
-    fixture.putInline("c", "new")
+    let waitingCount = fixture.store.queue.overlayCount.load(ordering: .relaxed)
+    #expect(waitingCount < 100, "what waits is bounded")
+    try Self.lead(path, to: base.path + "/store")
+    fixture.putInline("d", "new")
     fixture.store.flush()
-    #expect(fixture.bodies("c") == [0: "new"])
+    // The same file as before, less what was removed meanwhile.
+    #expect(fixture.bodies("d") == [0: "new"] && fixture.bodies("a").isEmpty)
     #expect(fixture.store.statistics().state == .ok)
+    fixture.store.sweep()
     fixture.close()
-    #expect(try StoreAudit(path: folder.path).entryCount == 1)
+    let audit = try StoreAudit(path: path)
+    #expect(audit.problems == [] && audit.entryCount == 1)
+  }
+
+  private static func lead(_ link: String, to target: String) throws {
+    try FileManager.default.createSymbolicLink(
+      atPath: link + ".new", withDestinationPath: target)
+    #expect(rename(link + ".new", link) == 0)
   }
 }

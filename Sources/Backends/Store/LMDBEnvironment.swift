@@ -211,6 +211,11 @@ final class LMDBEnvironment: @unchecked Sendable {
     return folder.holdsDataFile(descriptor) ? nil : .deleted
   }
 
+  /// Whether the file at the store's path is this one.
+  var isFileInPlace: Bool {
+    fileDescriptorAndBytes().map { folder.holdsDataFile($0.descriptor) } ?? false
+  }
+
   private func fileDescriptorAndBytes() -> (descriptor: Int32, bytes: off_t)? {
     var descriptor: Int32 = -1
     var status = stat()

@@ -66,7 +66,7 @@ final class StoreFile {
     let isOpen = shared.slots.reopen(waitMilliseconds: Self.readersOutMilliseconds) {
       do throws(StoreError) {
         let next = try StoreOpening.reopen(
-          configurationOfNow, environment.folder, keeping: identityToKeep, log: log)
+          configurationOfNow, environment, keeping: identityToKeep, log: log)
         environment = next.environment
         current.replace(by: next.environment)
         // A snapshot of the new file is newer than any of the old one.

@@ -154,6 +154,8 @@ final class StoreFolder: Sendable {
     Self.isAt(dataPath, descriptor) != false
   }
 
+  var hasDataFile: Bool { access(dataPath, F_OK) == 0 }
+
   /// Nil: the system does not say.
   private static func isAt(_ path: String, _ descriptor: Int32) -> Bool? {
     var named = stat()

@@ -30,13 +30,18 @@ enum StoreOpening {
     try open(configuration, folder, keeping: nil, log: log)
   }
 
-  /// Opens the file in the place of one that was in use, which nobody reads or writes any more: the
-  /// same one where it is whole, or else a new one.
+  /// Opens the file in the place of `previous`, which nobody reads or writes any more: the same one
+  /// where it is there and whole, or else a new one. Another one that lies there, an earlier copy of
+  /// ours even, is set aside: what was purged since could come back with it.
   static func reopen(
-    _ configuration: StoreConfiguration, _ folder: StoreFolder, keeping kept: StoreIdentity,
-    log: (String) -> Void
+    _ configuration: StoreConfiguration, _ previous: LMDBEnvironment,
+    keeping kept: StoreIdentity, log: (String) -> Void
   ) throws(StoreError) -> Opened {
-    let folder = folder.isInPlace ? folder : try StoreFolder(path: configuration.path)
+    let folder =
+      previous.folder.isInPlace ? previous.folder : try StoreFolder(path: configuration.path)
+    if folder.hasDataFile, !previous.isFileInPlace {
+      try folder.setAside(because: "its file is not the one that was in use", log: log)
+    }
     // LMDB must not open a lock file twice in one process.
     folder.removeReaderTable()
     return try open(configuration, folder, keeping: kept, log: log)
