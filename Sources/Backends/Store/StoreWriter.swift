@@ -110,10 +110,12 @@ final class StoreWriter {
     if writes.contains(where: { if case .resize = $0.write { true } else { false } }) {
       file.growMap()
     }
-    makeRoom(for: writes.reduce(0) { $0 + $1.write.storedBytes })
+    let neededBytes = writes.reduce(0) { $0 + $1.write.storedBytes }
+    makeRoom(for: neededBytes)
     var result = attempt(writes)
     if case .failure(let error) = result {
-      if error.isFull { _ = evict(freeing: max(maxSizeBytes / 16, 1)) }
+      // Of what there is, which may be far below the size where the disk is small.
+      if error.isFull { _ = evict(freeing: max(usedBytes / 16, neededBytes, 1)) }
       // Pages that one transaction frees are not the next one's to use: let one pass.
       if error.isFull { commitNothing() }
       result = attempt(writes)
