@@ -338,9 +338,33 @@ run_routes_row() {
   taskset -c "$server_core" "$binaries/RouteBench" >"$work/routes"
 }
 
+run_eviction_row() {
+  note "eviction"
+  taskset -c "$server_core" "$binaries/EvictionBench" >"$work/eviction"
+}
+
+run_churn_row() {
+  note "store-churn, $churn_seconds s"
+  "$binaries/StoreStress" churn "$work/churn" "$churn_seconds" >"$work/store-churn" ||
+    note "store-churn: the file is larger than it may be"
+  rm -rf "$work/churn"
+}
+
+run_store_entries_row() {
+  note "store-entries, ${entries##* } entries"
+  "$binaries/StoreStress" fill "$work/entries" "${entries##* }" >"$work/store-entries" ||
+    die "store-entries: filling failed"
+  "$binaries/StoreStress" first-hit "$work/entries" "${entries##* }" >>"$work/store-entries" ||
+    die "store-entries: no hit after the start"
+  rm -rf "$work/entries"
+}
+
 run_rows() {
   if is_in routes "$rows"; then run_routes_row; fi
-  [ "$rows" != routes ] || return 0
+  if is_in eviction "$rows"; then run_eviction_row; fi
+  if is_in store-churn "$rows"; then run_churn_row; fi
+  if is_in store-entries "$rows"; then run_store_entries_row; fi
+  $needs_servers || return 0
   start_origin
   usual_larder
   for contender in $contenders; do

@@ -88,6 +88,22 @@ print_loops() {
     }' "$results"
 }
 
+# print_own TITLE FILE: what a program of its own printed.
+print_own() {
+  [ -e "$work/$2" ] || return 0
+  printf '\n%s\n\n' "$1"
+  column -t "$work/$2" 2>/dev/null || cat "$work/$2"
+}
+
+print_store_entries() {
+  [ -e "$work/store-entries" ] || return 0
+  printf '\nThe store with %s entries\n\n' "${entries##* }"
+  awk '
+    NR == 1 { printf "seconds to fill              %s\nown memory an entry, bytes   %s\n", $1, $2 }
+    NR == 2 { printf "start to first hit, ms       %.1f\nown memory then, KiB         %s\n", $1, $2 }
+  ' "$work/store-entries"
+}
+
 print_failures() {
   [ -e "$work/failures" ] || return 0
   printf '\nFailed\n\n'
@@ -96,8 +112,10 @@ print_failures() {
 }
 
 print_tables() {
-  printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
-    "$seconds" "$connections"
+  if $needs_servers; then
+    printf '\n%s; %s rounds of %s s, %s connections; medians\n' "$(date -u +%Y-%m-%d)" "$rounds" \
+      "$seconds" "$connections"
+  fi
   # By who takes part, so that no table is wider than it must be.
   load='hit-[0-9a-z-]*|not-modified|miss-1k|pass-1k'
   crowds='connections-[0-9]*|herd-constant'
@@ -123,4 +141,7 @@ print_tables() {
   print_entries
   print_loops
   print_routes
+  print_own "Requests (or bytes) that hit, percent (more is better)" eviction
+  print_own "The store under mixed traffic" store-churn
+  print_store_entries
 }

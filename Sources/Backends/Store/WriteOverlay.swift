@@ -63,6 +63,8 @@ struct PendingKey {
 struct WriteOverlay {
   private var keys: [StoreKey: PendingKey] = [:]
   private var chunks: [ChunkKey: (sequence: UInt64, chunk: BodyChunk)] = [:]
+  /// Chunks that failed, of bodies that are being read while they come: they stay until nobody does.
+  private var held: [ChunkKey: BodyChunk] = [:]
   /// All that came, in order; `logStart` of them are pruned.
   private var log: [LogEntry] = []
   private var logStart = 0
@@ -80,12 +82,13 @@ struct WriteOverlay {
   }
 
   /// 0: a reader need not look.
-  var count: Int { keys.count + chunks.count }
+  var count: Int { keys.count + chunks.count + held.count }
+  var heldCount: Int { held.count }
   /// Whether `prune` has something to do once the readers have moved on.
   var awaitsReaders: Bool { !settled.isEmpty }
 
   func pending(_ key: StoreKey) -> PendingKey? { keys[key] }
-  func chunk(_ key: ChunkKey) -> BodyChunk? { chunks[key]?.chunk }
+  func chunk(_ key: ChunkKey) -> BodyChunk? { chunks[key]?.chunk ?? held[key] }
 
   mutating func put(_ record: PendingRecord, key: StoreKey) {
     keys[key, default: PendingKey()].records.append(record)
@@ -108,6 +111,13 @@ struct WriteOverlay {
     for entry in log[logStart...] where failed.contains(entry.sequence) {
       forget(entry.place) { $0 == entry.sequence }
     }
+  }
+
+  /// Keeps a chunk whose write failed for those who read its body, until `release`.
+  mutating func hold(_ chunk: BodyChunk, key: ChunkKey) { held[key] = chunk }
+
+  mutating func release(entryID: UInt64) {
+    held = held.filter { $0.key.entryID != entryID }
   }
 
   /// Notes that all writes up to `sequence` are in snapshots from `generation` on.
