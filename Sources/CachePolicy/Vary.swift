@@ -42,6 +42,17 @@ public enum Vary {
     return block
   }
 
+  /// A value with what two responses vary by; nil where the update's own says it all, and where the
+  /// update says nothing of it.
+  static func union(of stored: Fields, _ update: Fields) -> [UInt8]? {
+    guard update.contains(.vary), let old = names(in: stored), let new = names(in: update),
+      var value = stored.combined(.vary)
+    else { return nil }
+    if old.allSatisfy(new.contains) { return nil }
+    for name in new where !old.contains(name) { value += [0x2C, 0x20] + name }
+    return value
+  }
+
   /// The names that Vary lists, in lower case, sorted, each once; nil for `*` and for a list with
   /// something that is no field name.
   private static func names(in response: Fields) -> [[UInt8]]? {
