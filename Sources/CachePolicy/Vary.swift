@@ -53,8 +53,11 @@ public enum Vary {
     return value
   }
 
-  /// The names that Vary lists, in lower case, sorted, each once; nil for `*` and for a list with
-  /// something that is no field name.
+  /// More names than this are taken for `*`: each costs every look-up of the copy.
+  static let namesMax = 64
+
+  /// The names that Vary lists, in lower case, sorted, each once; nil for `*`, for a list with
+  /// something that is no field name, and for one of more than `namesMax`.
   private static func names(in response: Fields) -> [[UInt8]]? {
     guard response.contains(.vary) else { return [] }
     let all = response.bytes.span
@@ -66,6 +69,7 @@ public enum Vary {
         let name = value.extracting(member)
         guard ASCII.isToken(name), name.count <= Int(UInt16.max) else { return nil }
         if name.count == 1, name[0] == 0x2A { return nil }
+        guard result.count < namesMax else { return nil }
         result.append(name.indices.map { ASCII.lowercased(name[$0]) })
       }
     }
