@@ -4,12 +4,6 @@ import Dispatch
 import Synchronization
 import Testing
 
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
-
 /// What whoever uses a remote data source may rely on.
 struct CurlClientTests {
   /// Notes whether it was told anything before it was given its transfer.
@@ -35,32 +29,11 @@ struct CurlClientTests {
     }
   }
 
-  /// A port of 127.0.0.1 that refuses connections as long as the socket is there.
-  private static func refusingPort() -> (descriptor: Int32, port: UInt16) {
-    #if canImport(Glibc)
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    #else
-      let descriptor = socket(AF_INET, SOCK_STREAM, 0)
-    #endif
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var count = socklen_t(MemoryLayout<sockaddr_in>.size)
-    withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        _ = bind(descriptor, $0, count)
-        _ = getsockname(descriptor, $0, &count)
-      }
-    }
-    return (descriptor, UInt16(bigEndian: address.sin_port))
-  }
-
   @Test func aReceiverHearsOfNothingBeforeItHasItsTransfer() {
     CurlClient.prepareProcess()
-    let (descriptor, port) = Self.refusingPort()
-    defer { close(descriptor) }
+    // libcurl knows at once that it cannot.
     let endpoint = OriginEndpoint(
-      url: "http://127.0.0.1:\(port)", connectTimeoutMilliseconds: 5000,
+      url: "nothing://127.0.0.1", connectTimeoutMilliseconds: 5000,
       firstByteTimeoutMilliseconds: 5000, stallTimeoutMilliseconds: 5000, retriesMax: 0)
     let loop = EventLoop()
     let client = Unchecked(
