@@ -28,7 +28,12 @@ func systemLibrary(
 let package = Package(
   name: "larder",
   platforms: [.macOS(.v15)],
-  products: [.executable(name: "larder", targets: ["larder"])],
+  products: [
+    .executable(name: "larder", targets: ["larder"]),
+    // For tests, which have larder load them first.
+    .library(name: "CountingAllocator", type: .dynamic, targets: ["CountingAllocator"]),
+    .library(name: "WriteFaults", type: .dynamic, targets: ["WriteFaults"]),
+  ],
   targets: [
     systemLibrary("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev", brew: "curl"),
     systemLibrary("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev", brew: "openssl@3"),
@@ -63,6 +68,7 @@ let package = Package(
     .executableTarget(
       name: "EvictionBench", path: "Tests/EvictionBench", swiftSettings: common),
     .target(name: "CountingAllocator", path: "Tests/CountingAllocator"),
+    .target(name: "WriteFaults", path: "Tests/WriteFaults"),
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: common),
     .testTarget(

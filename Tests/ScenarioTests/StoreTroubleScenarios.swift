@@ -17,26 +17,13 @@ struct StoreTroubleScenarios {
     init(maxSize: String = "16MiB") throws {
       folder = try TemporaryFolder()
       origin = try ScriptedOrigin()
-      let library = folder.path + "/faults.so"
-      try Self.buildLibrary(library)
+      let library = try #require(LarderProcess.preloadedLibraryPath("WriteFaults"))
       let policies = ProcessScenarios.policies("cache-first").replacingOccurrences(
         of: "/store\"", with: "/store\", \"maxSize\": \"\(maxSize)\", \"maxEntrySize\": \"4MiB\"")
       larder = try LarderProcess(
         policies: policies, origin: origin, folder: folder,
         environment: ["LD_PRELOAD": library, "WRITE_FAULTS": folder.path + "/fault"])
       client = try larder.connect()
-    }
-
-    /// Compiles Tests/WriteFaults.
-    private static func buildLibrary(_ path: String) throws {
-      let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "WriteFaults/WriteFaults.c")
-      let compiler = Process()
-      compiler.executableURL = URL(filePath: "/usr/bin/env")
-      compiler.arguments = ["cc", "-shared", "-fPIC", "-o", path, source.path, "-ldl"]
-      try compiler.run()
-      compiler.waitUntilExit()
-      try #require(compiler.terminationStatus == 0, "WriteFaults.c does not compile")
     }
 
     /// Empty: writes succeed.

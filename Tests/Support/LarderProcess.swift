@@ -16,13 +16,19 @@ public final class LarderProcess {
   public let port: UInt16
   public let adminPort: UInt16
 
-  /// Where the executable is, beside the tests'; nil: it is not built.
-  public static var executablePath: String? {
+  /// Where the executable is; nil: it is not built.
+  public static var executablePath: String? { built("larder") }
+
+  /// Where a library is that the process can be made to load first (LD_PRELOAD); nil: it is not built.
+  public static func preloadedLibraryPath(_ name: String) -> String? { built("lib\(name).so") }
+
+  /// A file that is built beside the tests' own.
+  private static func built(_ name: String) -> String? {
     // The tests' own executable, or a folder within it, lies in the build's folder.
     var folder = Bundle.main.executableURL?.deletingLastPathComponent()
     for _ in 0..<4 {
       guard let current = folder else { return nil }
-      let candidate = current.appendingPathComponent("larder").path
+      let candidate = current.appendingPathComponent(name).path
       if FileManager.default.isExecutableFile(atPath: candidate) { return candidate }
       folder = current.deletingLastPathComponent()
     }
@@ -34,9 +40,9 @@ public final class LarderProcess {
   /// beside the test's own.
   public init(
     policies: String, origin: ScriptedOrigin, folder: TemporaryFolder,
-    environment: [String: String] = [:]
+    environment: [String: String] = [:], executable: String? = executablePath
   ) throws {
-    guard let executable = LarderProcess.executablePath else {
+    guard let executable else {
       throw CannotRun(description: "the larder executable is not built")
     }
     let file = try LarderProcess.write(policies, origin, folder)
