@@ -52,6 +52,7 @@ private struct Refused: Error {}
           staleIfError: "4s", ignoreOrigin: ["no-store", "vary"],
           negative: { "5xx": "6s", "404": "5s" }, deadline: "7s", keep: "8s",
           maxEntrySize: "1KiB", maxVariants: 9, range: "fetch-whole", notify: true,
+          whenAbandoned: { finishFromPercent: 7, finishBelow: "8KiB" },
           key: {
             query: ["p", "q"], ignoreQuery: ["utm_*"], sortQuery: true, headers: ["Accept"],
             cookies: ["region"],

@@ -42,7 +42,8 @@ final class RawOrigin: Sendable {
       return taken
     }
 
-    func send(_ text: String) { socket.send(Array(text.utf8)) }
+    func send(_ text: String) { send(Array(text.utf8)) }
+    func send(_ bytes: [UInt8]) { socket.send(bytes) }
     func close() { socket.close() }
     func reset() { socket.reset() }
     /// For the origin's end.

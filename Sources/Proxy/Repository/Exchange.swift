@@ -39,6 +39,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   /// Why the request has no place in the store; nil: it has one, or needs none.
   var unkeyedReason: NotStoredReason?
   var fill: Fill?
+  /// The client is gone, unanswered or in the middle of its answer.
+  private var clientHasLeft = false
   /// Whether the fill was another's.
   private(set) var isCollapsed = false
   var deadline: LoopTimer?
@@ -118,8 +120,14 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     switch outcome {
     case .alone: startAlone(notStored: nil)
     case .join(let running):
-      guard running.join(self) else {
+      switch running.join(self) {
+      case .joined: break
+      case .refused:
         startAlone(notStored: nil)
+        return
+      case .isAbandoned:
+        services.fillTable.close(running)
+        joinOrStart(tableKey: tableKey)
         return
       }
       isCollapsed = true
@@ -299,7 +307,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     guard let fill else { return }
     // Those who have joined it meanwhile look again, and find what made it needless.
     if abandoning { fill.end(.copyLost) }
-    fill.leave(self)
+    fill.leave(self, isSatisfied: phase == .over && !clientHasLeft)
     if phase != .over || abandoning { self.fill = nil }
   }
 }
@@ -319,6 +327,7 @@ extension Exchange {
   func clientLeft() {
     // Before the body fails, which the fill may report at once: there is nobody to answer.
     phase = .over
+    clientHasLeft = true
     requestBody.fail()
     finish()
     fill = nil

@@ -22,7 +22,7 @@ extension Repository {
     if let record, copy?.hasValidator == true { copied = validators(of: record) }
     let plan = plan(
       source, notStored: nil, validated: copied.count > 0 ? record?.entryID : nil,
-      copyMayStandIn: copy?.mayServeOnFailure == true, isShared: true)
+      copyMayStandIn: copy?.mayServeOnFailure == true, isShared: true, isBackground: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
       source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
@@ -76,7 +76,7 @@ extension Repository {
   /// What a fetch for this request is for.
   func plan(
     _ source: FetchSource, notStored: NotStoredReason?, validated: UInt64?, copyMayStandIn: Bool,
-    isShared: Bool
+    isShared: Bool, isBackground: Bool = false
   ) -> FillPlan {
     let forStore = notStored == nil
     return FillPlan(
@@ -87,7 +87,7 @@ extension Repository {
       directives: source.route.directives(of: source.head.fields), notStored: notStored,
       validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
       tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
-      requestTimeMilliseconds: services.clock.nowMilliseconds)
+      requestTimeMilliseconds: services.clock.nowMilliseconds, isBackground: isBackground)
   }
 
   /// The request that goes to the origin for a plan.

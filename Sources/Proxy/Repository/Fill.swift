@@ -97,6 +97,10 @@ final class Fill: @unchecked Sendable {
     var readers: [ObjectIdentifier: Int] = [:]
     var isPaused = false
     var isInvalidated = false
+    /// A reader got what it wanted without waiting for the rest: what its route stores goes on.
+    var hasSatisfied = false
+    /// Given up for want of readers: nobody joins any more.
+    var isAbandoned = false
     var uncommittedBytes = 0
   }
 
@@ -170,27 +174,38 @@ final class Fill: @unchecked Sendable {
     }
   }
 
-  /// Enters a reader at offset 0; false: it has as many as it may, or what came first is not to be
-  /// had here any more, because it is not stored and its readers have passed it.
+  enum Joining: Sendable {
+    case joined
+    /// It has as many readers as it may, or what came first is not to be had here any more, because
+    /// it is not stored and its readers have passed it.
+    case refused
+    /// It was given up a moment ago.
+    case isAbandoned
+  }
+
+  /// Enters a reader at offset 0.
   @discardableResult
-  func join(_ reader: any FillReader) -> Bool {
+  func join(_ reader: any FillReader) -> Joining {
     shared.withLock { shared in
+      if shared.isAbandoned { return .isAbandoned }
       guard shared.readers.count < owner.limits.fillWaiters,
         shared.isStoring || shared.firstChunk == 0
-      else { return false }
+      else { return .refused }
       shared.readers[ObjectIdentifier(reader)] = 0
-      return true
+      return .joined
     }
   }
 
-  /// A reader goes. A fill that is not stored and that nobody reads any more is given up.
-  func leave(_ reader: any FillReader) {
+  /// A reader goes. `isSatisfied`: its client has been answered, and does not miss the rest.
+  /// A fill that nobody reads any more may be given up.
+  func leave(_ reader: any FillReader, isSatisfied: Bool) {
     let isLast = shared.withLock { shared in
       shared.readers[ObjectIdentifier(reader)] = nil
       shared.waiters.removeAll { $0.reader === reader }
+      if isSatisfied { shared.hasSatisfied = true }
       return shared.readers.isEmpty && shared.ending == nil
     }
-    if isLast { onOwner { $0.giveUpIfDeserted() } }
+    if isLast { onOwner { $0.giveUpIfAbandoned() } }
     resumeIfDrained()
   }
 
@@ -330,4 +345,6 @@ struct FillPlan: Sendable {
   /// The route's own tags for the request's path; nil: they cannot be made.
   var tags: [[UInt8]]?
   var requestTimeMilliseconds: Int64
+  /// No client began it: a refresh, or `warm`.
+  var isBackground = false
 }

@@ -99,8 +99,8 @@ extension Fill: OriginResponseReceiver {
     }
     if head.notStored != nil {
       repository.services.fillTable.leave(self)
-      giveUpIfDeserted()
     }
+    giveUpIfAbandoned()
     wakeSoon()
   }
 
@@ -173,12 +173,13 @@ extension Fill: OriginResponseReceiver {
     {
       stopStoring(.tooLarge)
     }
-    let mustPause = shared.withLock { shared in
-      guard !shared.isPaused, isOverfull(shared) else { return false }
+    let (mustPause, isUnread) = shared.withLock { shared -> (Bool, Bool) in
+      guard !shared.isPaused, isOverfull(shared) else { return (false, shared.readers.isEmpty) }
       shared.isPaused = true
-      return true
+      return (true, shared.readers.isEmpty)
     }
     if mustPause { transfer?.pause() }
+    if isUnread { giveUpIfAbandoned() }
     wakeSoon()
   }
 
@@ -354,21 +355,6 @@ extension Fill: OriginResponseReceiver {
   /// What invalidates the key happened while this fill ran: it must not land.
   func invalidate() {
     shared.withLock { $0.isInvalidated = true }
-  }
-
-  /// How a fill ends that nobody wants any more.
-  static let deserted = OriginError.broken("all clients left")
-
-  /// Nobody reads any more: what is not being stored is given up.
-  func giveUpIfDeserted() {
-    let isDeserted = shared.withLock { shared in
-      shared.readers.isEmpty && shared.ending == nil
-        && (shared.head != nil || plan.notStored != nil)
-        && !shared.isStoring
-    }
-    guard isDeserted, !isEnded else { return }
-    transfer?.cancel()
-    end(.failed(Fill.deserted))
   }
 
   // MARK: 304
