@@ -32,6 +32,7 @@ private struct Refused: Error {}
           url: "HTTPS://${HOST}:444/v1/", connectTimeout: "7ms", firstByteTimeout: "8ms",
           totalTimeout: "9ms", retries: 2, hostHeader: "client",
           proxy: "http://${PROXY_LOGIN}@q:3128", targetedCacheControl: ["A-Control"],
+          maxConcurrent: 21, maxQueue: 22, queueTimeout: "23ms",
         },
         b: { url: "http://[::1]/", proxy: "none", targetedCacheControl: [] },
       },

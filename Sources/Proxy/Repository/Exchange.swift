@@ -85,6 +85,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   private func begin(_ fetch: StrategyMachine.Fetch) {
     self.fetch = fetch
+    // Known to be down: the copy that would stand in for it does so at once.
+    if machine.mayStandIn,
+      !source.route.gate.mayAsk(nowMilliseconds: services.clock.nowMilliseconds)
+    {
+      perform(machine.originFailed())
+      return
+    }
     if let milliseconds = fetch.deadlineMilliseconds {
       deadline = LoopTimer(loop: worker.loop, afterMilliseconds: milliseconds) { [weak self] in
         self?.deadlinePassed()

@@ -8,7 +8,10 @@ extension Repository {
   func refreshInBackground(
     _ route: RouteContext, _ key: StoreKey, _ record: RecordView, _ copy: CopyState
   ) {
-    guard worker.head.method == .get else { return }
+    let now = services.clock.nowMilliseconds
+    guard worker.head.method == .get, services.refreshFailures.mayTry(key, nowMilliseconds: now),
+      route.gate.mayAsk(nowMilliseconds: now)
+    else { return }
     let source = FetchSource(
       head: worker.head.copy(), path: placement.path, route: route, peer: "", key: key,
       wholeKey: placement.wholeKey)
@@ -26,7 +29,12 @@ extension Repository {
     let (outcome, fill) = services.fillTable.joinOrStart(
       source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
-    ) { Fill(plan: plan, repository: self) }
+    ) {
+      guard source.route.gate.enterInBackground() else { return nil }
+      let fill = Fill(plan: plan, repository: self)
+      fill.hasPlace = true
+      return fill
+    }
     guard case .start = outcome, let fill else { return }
     let request = originRequest(source, plan, validators: copied, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
@@ -150,9 +158,24 @@ extension Repository {
       fill.plan.storeKey, because: reason, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
-  func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
+  func fillLanded(_ fill: Fill) {
+    services.fillTable.forgetUnshareable(fill.plan.storeKey)
+    services.refreshFailures.forget(fill.plan.storeKey)
+  }
+
+  /// A refresh that brought nothing for the store puts the next one off; what a purge made void, or
+  /// a copy that is gone, is no failure.
+  private func noteRefresh(_ fill: Fill, _ ending: Fill.Ending) {
+    let key = fill.plan.storeKey
+    if ending == .confirmed { services.refreshFailures.forget(key) }
+    guard fill.plan.isBackground, !fill.hasLanded, ending != .confirmed, ending != .copyLost,
+      !fill.isInvalidated
+    else { return }
+    services.refreshFailures.failed(key, nowMilliseconds: services.clock.nowMilliseconds)
+  }
 
   func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
+    noteRefresh(fill, ending)
     guard case .failed(let error) = ending, error != Fill.deserted else { return }
     // A client that breaks off is no failure of the origin's.
     if case .requestBodyFailed = error { return }

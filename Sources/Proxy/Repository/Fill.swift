@@ -137,6 +137,13 @@ final class Fill: @unchecked Sendable {
   /// The running transfer brings the rest of a body, not an answer of its own.
   var resumption: Resumption?
   var resumptionsLeft: Int
+  /// It is one of those that its upstream is asked by now.
+  var hasPlace = false
+  /// It waits for that.
+  var queued: QueuedFill?
+  /// A copy of what it brought is in the store.
+  var hasLanded = false
+  var patience: LoopTimer?
 
   init(plan: FillPlan, repository: Repository) {
     self.plan = plan
@@ -159,7 +166,7 @@ final class Fill: @unchecked Sendable {
   /// Sends the request; on the owner loop, once.
   func start(_ request: OriginRequest, _ source: FetchSource) {
     if resumptionsLeft > 0 { self.source = source }
-    transfer = repository.remote.start(request, receiver: self)
+    enterUpstream(request)
   }
 
   /// The client's body has bytes again, or has ended.

@@ -30,7 +30,8 @@ extension Fill {
   }
 
   private func goesOnUnread(_ shared: Shared) -> Bool {
-    if plan.notStored != nil { return false }
+    // Nothing has been sent, and somebody else may have the place.
+    if plan.notStored != nil || queued != nil { return false }
     if shared.head != nil, !shared.isStoring || isSpilling { return false }
     if plan.isBackground || shared.hasSatisfied { return true }
     return plan.route.policy.whenAbandoned.goesOn(

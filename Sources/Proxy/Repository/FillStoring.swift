@@ -17,6 +17,7 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originSentHead(_ answer: OriginResponseHead) {
+    plan.route.gate.originAnswered()
     if let resumption {
       continueBody(resumption, answer)
       return
@@ -283,6 +284,9 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originFailed(_ error: OriginError) {
+    if error.isWithoutConnection {
+      plan.route.gate.connectionFailed(nowMilliseconds: owner.clock.nowMilliseconds)
+    }
     if resume(after: error) { return }
     stopStoring(.incomplete)
     end(.failed(error))
@@ -294,6 +298,7 @@ extension Fill: OriginResponseReceiver {
     ticket?.end()
     transfer = nil
     source = nil
+    leaveUpstream()
     stopSpilling()
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)
@@ -337,6 +342,7 @@ extension Fill: OriginResponseReceiver {
     } else if let refused {
       stopStoring(refused, isCounted: true)
     } else {
+      hasLanded = true
       repository.fillLanded(self)
     }
   }
@@ -351,6 +357,8 @@ extension Fill: OriginResponseReceiver {
       encodedHead: head.encoded,
       inlineBody: inlineBody, chunkCount: chunkCount)
   }
+
+  var isInvalidated: Bool { shared.withLock { $0.isInvalidated } }
 
   /// What invalidates the key happened while this fill ran: it must not land.
   func invalidate() {
