@@ -37,8 +37,37 @@ extension Repository {
     }
     guard case .start = outcome, let fill else { return }
     let request = originRequest(source, plan, validators: copied, body: nil)
+    let known = record.map { StoredMoment($0) }
     // After this turn's answer: the client who gets the stale copy does not wait for it.
-    worker.loop.later { fill.start(request, source) }
+    worker.loop.later { [self] in
+      // Between the look-up and the table another loop's refresh may have landed and left it.
+      if isReplaced(known, source) {
+        fill.end(.copyLost)
+      } else {
+        fill.start(request, source)
+      }
+    }
+  }
+
+  /// Which copy, and as of when: a confirmation leaves the copy and renews the moment.
+  private struct StoredMoment: Equatable {
+    let entryID: UInt64
+    let responseTimeMilliseconds: Int64
+
+    init(_ record: RecordView) {
+      entryID = record.entryID
+      responseTimeMilliseconds = record.metadata.responseTimeMilliseconds
+    }
+  }
+
+  /// Whether another copy is there than the one that was to be replaced.
+  private func isReplaced(_ known: StoredMoment?, _ source: FetchSource) -> Bool {
+    reader.begin()
+    defer { reader.end() }
+    let found = selectRecord(
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    guard let found else { return false }
+    return StoredMoment(found) != known
   }
 
   /// What `warm` found.
