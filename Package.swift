@@ -59,6 +59,9 @@ let package = Package(
     .executableTarget(
       name: "RouteBench", dependencies: ["CachePolicy", "CountingAllocator"],
       path: "Tests/RouteBench", swiftSettings: common),
+    // How many requests each way of evicting leaves as hits.
+    .executableTarget(
+      name: "EvictionBench", path: "Tests/EvictionBench", swiftSettings: common),
     .target(name: "CountingAllocator", path: "Tests/CountingAllocator"),
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: common),

@@ -129,7 +129,9 @@ extension Freshness {
 
     init(_ metadata: StoredMetadata, ignoring ignored: OriginWords) {
       let flags = metadata.flags
-      anyUse = flags.contains(.noCache) && !ignored.contains(.noCache)
+      anyUse =
+        flags.contains(.contradicted)
+        || flags.contains(.noCache) && !ignored.contains(.noCache)
       beyondOriginWindows = flags.contains(.sharedMaxAge) && !ignored.contains(.sharedMaxAge)
       let hasWindows =
         metadata.originStaleWhileRevalidateMilliseconds >= 0

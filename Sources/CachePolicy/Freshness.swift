@@ -44,7 +44,7 @@ public enum Freshness {
       originLifetimeMilliseconds: lifetime.milliseconds,
       originStaleWhileRevalidateMilliseconds: milliseconds(directives.staleWhileRevalidateSeconds),
       originStaleIfErrorMilliseconds: milliseconds(directives.staleIfErrorSeconds),
-      bodyLength: 0)
+      bodyLength: 0, dateMilliseconds: dateSeconds * 1000)
   }
 
   /// RFC 9111 §4.2.1: s-maxage, max-age, Expires, then a guess; -1 where there is nothing.

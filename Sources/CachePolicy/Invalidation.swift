@@ -11,6 +11,10 @@ public enum Invalidation {
     isUnsafe(method) && (200..<400).contains(status)
   }
 
+  /// Whether an answer to GET says that what is stored of the target is no more. It is no failure
+  /// of the network, so that no copy stands in for it (RFC 5861 §4 speaks of 500, 502, 503 and 504).
+  public static func meansGone(status: UInt16) -> Bool { status == 404 || status == 410 }
+
   /// The path and query that a Location or Content-Location means, where it lies at the same
   /// origin; nil for another origin and for what is no URI reference. Only the own origin's
   /// copies may be named so: else one origin could empty another's.

@@ -41,6 +41,15 @@ public enum Storability {
     return usefulness(status: status, responseDirectives, policy, metadata)
   }
 
+  /// Whether the answer to a POST may be kept for later GETs (RFC 9110 §9.3.3): its origin gave it an
+  /// explicit lifetime, and says by Content-Location that it is what a GET of the target would bring
+  /// (`namesItsTarget`). Whether such an answer to a GET may be stored, `decide` tells as ever.
+  public static func answersLaterGets(
+    status: UInt16, metadata: StoredMetadata, namesItsTarget: Bool
+  ) -> Bool {
+    status == 200 && namesItsTarget && metadata.flags.contains(.explicitLifetime)
+  }
+
   /// Statuses that never stand for the whole answer to another request.
   private static func refusal(ofStatus status: UInt16) -> NotStoredReason? {
     switch status {

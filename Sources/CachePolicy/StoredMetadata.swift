@@ -23,13 +23,16 @@ public struct StoredMetadata: Sendable, Equatable {
   /// The origin's `stale-if-error` (RFC 5861), or -1.
   public var originStaleIfErrorMilliseconds: Int64
   public var bodyLength: UInt64
+  /// The response's Date (RFC 9110 §6.6.1), or when it came where that cannot be read: which of two
+  /// copies is the more recent one (RFC 9111 §4).
+  public var dateMilliseconds: Int64
 
   public init(
     entryID: UInt64, status: UInt16, flags: StoredFlags,
     requestTimeMilliseconds: Int64, responseTimeMilliseconds: Int64,
     initialAgeMilliseconds: Int64, originLifetimeMilliseconds: Int64,
     originStaleWhileRevalidateMilliseconds: Int64, originStaleIfErrorMilliseconds: Int64,
-    bodyLength: UInt64
+    bodyLength: UInt64, dateMilliseconds: Int64 = 0
   ) {
     self.entryID = entryID
     self.status = status
@@ -41,6 +44,7 @@ public struct StoredMetadata: Sendable, Equatable {
     self.originStaleWhileRevalidateMilliseconds = originStaleWhileRevalidateMilliseconds
     self.originStaleIfErrorMilliseconds = originStaleIfErrorMilliseconds
     self.bodyLength = bodyLength
+    self.dateMilliseconds = dateMilliseconds
   }
 }
 
@@ -62,4 +66,7 @@ public struct StoredFlags: OptionSet, Sendable, Hashable {
   public static let immutable = StoredFlags(rawValue: 1 << 6)
   /// The response has an ETag or Last-Modified to validate with.
   public static let hasValidator = StoredFlags(rawValue: 1 << 7)
+  /// The origin has contradicted the copy since (404 or 410, or a HEAD with other validators): it
+  /// serves nobody until the origin confirms it (RFC 9111 §4.3.5, §4.4), whatever a route overrules.
+  public static let contradicted = StoredFlags(rawValue: 1 << 8)
 }

@@ -144,6 +144,9 @@ public struct StrategyMachine: Sendable {
       hasDecided = true
       return .serve(.confirmed)
     }
+    // The origin says that there is nothing any more: the copy does not stand in for that, nor for
+    // the rest of this answer if it breaks off.
+    if Invalidation.meansGone(status: status) { copy = nil }
     if status >= 500, mayStandIn {
       hasDecided = true
       return .serve(.networkFailed)
@@ -151,9 +154,11 @@ public struct StrategyMachine: Sendable {
     return .relay
   }
 
-  /// The network gave no answer, or broke its answer off before any of it went out.
-  public mutating func originFailed() -> Action {
+  /// The network gave no answer, or broke its answer off before any of it went out: one of this
+  /// status, where its head had come.
+  public mutating func originFailed(afterStatus status: UInt16? = nil) -> Action {
     guard !hasDecided else { return .wait }
+    if let status, Invalidation.meansGone(status: status) { copy = nil }
     hasDecided = true
     if mayStandIn { return .serve(.networkFailed) }
     return .fail(copy?.isStaleForbidden == true ? .staleForbidden : .network)
@@ -200,7 +205,9 @@ public struct StrategyMachine: Sendable {
   private func serveWithoutNetwork(_ copy: CopyState?) -> Action {
     guard let copy else { return .fail(.notStored) }
     if copy.isFresh { return .serve(.fresh) }
-    if !clientInsists, copy.isInStaleWhileRevalidate || copy.maxStaleAllows {
+    // What the client said of staleness is in both; a max-stale of its own goes before the route's
+    // caution towards those who name an age.
+    if copy.maxStaleAllows || !clientInsists && copy.isInStaleWhileRevalidate {
       return .serve(.stale)
     }
     return .fail(.notStored)

@@ -1,5 +1,5 @@
-/// Conditional requests in both directions (RFC 9111 §4.3, RFC 9110 §13): a client's conditions
-/// against a copy, our conditions to the origin, and what a 304 changes.
+/// Conditional requests (RFC 9111 §4.3, RFC 9110 §13): a client's conditions against a copy, and
+/// what an origin's answer changes of a copy's head. What we ask an origin is `ValidationQuestion`.
 ///
 /// If-Match and If-Unmodified-Since are never evaluated here: they are for the origin
 /// (RFC 9111 §4.3.2). Called by the exchange and by `StrategyMachine`'s executor.
@@ -104,60 +104,28 @@ public enum Validation {
     request.remove(.ifModifiedSince)
   }
 
-  /// Makes a request one that validates this copy (RFC 9111 §4.3.1): its own conditions in place
-  /// of the client's, and of the whole, not of a range. False where the copy has no validator.
-  @discardableResult
-  public static func makeConditional(_ request: inout Fields, stored: Fields) -> Bool {
-    removeClientConditions(&request)
-    request.remove(.ifRange)
-    request.remove(.range)
-    var hasValidator = false
-    let all = stored.bytes.span
-    for (validator, condition) in [
-      (KnownField.eTag, KnownField.ifNoneMatch), (.lastModified, .ifModifiedSince),
-    ] {
-      let value = stored.firstValueRange(of: validator)
-      guard !value.isEmpty else { continue }
-      request.appendKnown(condition, value: all.extracting(value))
-      hasValidator = true
-    }
-    return hasValidator
-  }
+  // MARK: Bringing a copy up to date
 
-  // MARK: A 304 from the origin
-
-  /// Whether the origin's 304 speaks of this copy (RFC 9111 §4.3.4): its validators, where it has
-  /// any, are the copy's.
-  public static func confirms(stored: Fields, notModified: Fields) -> Bool {
-    let (old, new) = (stored.bytes.span, notModified.bytes.span)
-    let newTag = new.extracting(notModified.firstValueRange(of: .eTag))
-    let oldTag = old.extracting(stored.firstValueRange(of: .eTag))
-    if !newTag.isEmpty {
-      // An origin that sends no quotes gets its own bytes back, and means them.
-      return ASCII.equals(newTag, oldTag) || EntityTag.list(newTag, hasWeakly: oldTag)
-    }
-    let newDate = new.extracting(notModified.firstValueRange(of: .lastModified))
-    let oldDate = old.extracting(stored.firstValueRange(of: .lastModified))
-    if oldTag.isEmpty, !newDate.isEmpty, !oldDate.isEmpty { return ASCII.equals(newDate, oldDate) }
-    return true
-  }
-
-  /// The head of a copy after a 304 (RFC 9111 §3.2): each field of the 304 takes the place of all
-  /// lines of its name.
+  /// The head of a copy after a 304, or after a 200 to HEAD (RFC 9111 §3.2): each field of the
+  /// answer takes the place of all lines of its name.
   ///
-  /// Not taken over: what is for one connection, what describes how the stored bytes are framed
-  /// and coded (Content-Length, Content-Encoding, Content-Range), Age, which is kept as a number,
-  /// and Set-Cookie, which must not come in by this door either. Nor must a field that the merged
+  /// Not taken over: what is for one connection; what describes how the stored bytes are framed and
+  /// coded (Content-Length, Content-Encoding, Content-Range); an ETag that is spelt otherwise than
+  /// the stored one, which is the name of the stored bytes (compressing servers send `"a"` of what
+  /// they sent as `W/"a"`); Age, which is kept as a number; and Set-Cookie, unless the route keeps
+  /// it (`keepsSetCookie`): it must not come in by this door either. Nor must a field that the merged
   /// `private="…"` or `no-cache="…"` names; `targeted` are the fields that may say so in place of
-  /// Cache-Control.
+  /// Cache-Control. Content-Type is taken over: it says what the bytes mean, not what they are.
   public static func merge(
-    stored: Fields, notModified: Fields, targeted: [String] = []
+    stored: Fields, answer: Fields, targeted: [String] = [], keepsSetCookie: Bool = false
   ) -> Fields {
-    var update = notModified
+    var update = answer
     update.removeHopByHop()
-    for field in [
-      KnownField.contentLength, .contentEncoding, .contentRange, .age, .setCookie,
-    ] { update.remove(field) }
+    for field in [KnownField.contentLength, .contentEncoding, .contentRange, .age] {
+      update.remove(field)
+    }
+    if !keepsSetCookie { update.remove(.setCookie) }
+    if stored.contains(.eTag) { update.remove(.eTag) }
     var result = stored
     let names = update.bytes.span
     for line in update.lines { result.remove(named: names.extracting(line.name)) }

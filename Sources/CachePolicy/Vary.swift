@@ -3,9 +3,10 @@
 /// A copy carries a block: the request fields that its Vary names, with the values of the request
 /// that brought it. Another request may have the copy where all of them are the same. Values are
 /// compared as combined lists without surrounding whitespace; Accept-Encoding is first brought to
-/// the set of codings it accepts, and Accept-Language to the set of its ranges and weights, so that
-/// the many spellings of browsers share copies. The request to compare is the one the origin sees: without hop-by-hop fields. A block holds the values as they
-/// are given; who keeps it gives keyed hashes for all that may be a secret (`mayBeSecret`).
+/// the set of codings it accepts, Accept and Accept-Language to the sets of their ranges and
+/// weights, so that the many spellings of browsers share copies. The request to compare is the one
+/// the origin sees: without hop-by-hop fields. A block holds the values as they are given; who keeps
+/// it gives keyed hashes for all that may be a secret (`mayBeSecret`).
 ///
 /// An entry of a block: the name's count (2 bytes, little-endian), the name in lower case, a
 /// kind, the value's count (4 bytes), the value. Entries rise by name and are unique.
@@ -15,8 +16,10 @@ public enum Vary {
     static let text: UInt8 = 1
     /// The value is one byte: a set of content codings.
     static let codings: UInt8 = 2
-    /// The value is a set of language ranges as `AcceptedLanguages` writes it.
+    /// The value is a set of language ranges as `AcceptedRanges` writes it.
     static let languages: UInt8 = 3
+    /// The value is a set of media ranges as `AcceptedRanges` writes it.
+    static let media: UInt8 = 4
   }
 
   /// Whether the response varies by what no request shows (`*`, or a list that cannot be read).
@@ -70,14 +73,16 @@ public enum Vary {
       block += [Kind.codings, 1, 0, 0, 0, codings]
       return
     }
-    if KnownField.lookup(name.span) == .acceptLanguage,
-      let languages = AcceptedLanguages.canonical(request)
-    {
-      block.append(Kind.languages)
-      for shift in [0, 8, 16, 24] {
-        block.append(UInt8(truncatingIfNeeded: languages.count >> shift))
+    let set: (kind: UInt8, bytes: [UInt8]?) =
+      switch KnownField.lookup(name.span) {
+      case .acceptLanguage: (Kind.languages, AcceptedRanges.languages.canonical(request))
+      case .accept: (Kind.media, AcceptedRanges.media.canonical(request))
+      default: (Kind.text, nil)
       }
-      block += languages
+    if let bytes = set.bytes {
+      block.append(set.kind)
+      for shift in [0, 8, 16, 24] { block.append(UInt8(truncatingIfNeeded: bytes.count >> shift)) }
+      block += bytes
       return
     }
     var value: [UInt8] = []
@@ -114,6 +119,27 @@ public enum Vary {
   /// Whether the request would have made the same block. Allocates nothing; a block that is
   /// damaged matches nothing.
   public static func matches(block: Span<UInt8>, request: Fields) -> Bool {
+    matches(block: block, request: request, allNames: true)
+  }
+
+  /// Whether a copy with this block differs from what the request selects by what was negotiated
+  /// alone: the request has the same values of all fields but Accept, Accept-Language and User-Agent.
+  ///
+  /// Only such a copy may be brought into play by what an origin says of its tag (RFC 9111 §4.3.1).
+  /// By other fields somebody may be known (Cookie, Authorization, fields not known here), may be
+  /// allowed to read it (Origin), or cannot decode it (Accept-Encoding: compressing servers send one
+  /// weak tag with all codings); and origins' tags are careless of that.
+  public static func differsInNegotiationAlone(block: Span<UInt8>, request: Fields) -> Bool {
+    matches(block: block, request: request, allNames: false)
+  }
+
+  private static func isNegotiation(_ field: KnownField?) -> Bool {
+    field == .accept || field == .acceptLanguage || field == .userAgent
+  }
+
+  private static func matches(
+    block: Span<UInt8>, request: Fields, allNames: Bool
+  ) -> Bool {
     var position = 0
     while position < block.count {
       guard position + 2 <= block.count else { return false }
@@ -126,7 +152,8 @@ public enum Vary {
       guard valueStart + valueCount <= block.count else { return false }
       let name = block.extracting(position + 2..<nameEnd)
       let value = block.extracting(valueStart..<valueStart + valueCount)
-      guard matches(name, kind: block[nameEnd], value, request) else { return false }
+      let counts = allNames || !isNegotiation(KnownField.lookup(name))
+      if counts, !matches(name, kind: block[nameEnd], value, request) { return false }
       position = valueStart + valueCount
     }
     return true
@@ -136,13 +163,20 @@ public enum Vary {
     _ name: Span<UInt8>, kind: UInt8, _ value: Span<UInt8>, _ request: Fields
   ) -> Bool {
     guard let first = request.firstIndex(named: name) else { return kind == Kind.absent }
-    if KnownField.lookup(name) == .acceptEncoding, let codings = codings(request) {
-      return kind == Kind.codings && value.count == 1 && value[0] == codings
-    }
-    if KnownField.lookup(name) == .acceptLanguage,
-      let isSame = AcceptedLanguages.equals(value, request)
-    {
-      return kind == Kind.languages && isSame
+    switch KnownField.lookup(name) {
+    case .acceptEncoding:
+      if let codings = codings(request) {
+        return kind == Kind.codings && value.count == 1 && value[0] == codings
+      }
+    case .acceptLanguage:
+      if let isSame = AcceptedRanges.languages.equals(value, request) {
+        return kind == Kind.languages && isSame
+      }
+    case .accept:
+      if let isSame = AcceptedRanges.media.equals(value, request) {
+        return kind == Kind.media && isSame
+      }
+    default: break
     }
     guard kind == Kind.text else { return false }
     let all = request.bytes.span

@@ -92,6 +92,32 @@ struct LMDBStoreTests {
     #expect(fixture.bodies("b").isEmpty)
   }
 
+  /// A confirmation by fetch 9 stands against what fetches 7 and 8 bring, however late they come.
+  @Test(arguments: Moment.allCases, [WriteMode.insert, .refresh])
+  func whatBeganBeforeAConfirmationDoesNotUndoIt(_ moment: Moment, _ mode: WriteMode) throws {
+    let fixture = try StoreFixture()
+    let first = fixture.putInline("a", "first")
+    let ids = (0..<3).map { _ in fixture.store.nextEntryID() }
+    let gate = moment == .pending ? fixture.closeGate() : nil
+    func put(_ text: String, entryID: UInt64, begunID: UInt64, _ mode: WriteMode) {
+      let record = RecordBuffer.sample(
+        entryID: entryID, name: "a", body: Array(text.utf8), begunID: begunID)
+      #expect(fixture.store.put(record, key: fixture.key("a"), mode: mode) == nil)
+    }
+    put("confirmed", entryID: first, begunID: ids[1], .refresh)
+    if moment == .committed { fixture.store.flush() }
+    let isRefresh = mode == .refresh
+    put("earlier", entryID: isRefresh ? first : ids[0], begunID: ids[0], mode)
+    #expect(fixture.bodies("a") == [0: "confirmed"])
+    gate?.open()
+    fixture.store.flush()
+    #expect(fixture.bodies("a") == [0: "confirmed"])
+    put("later", entryID: isRefresh ? first : ids[2], begunID: ids[2], mode)
+    #expect(fixture.bodies("a") == [0: "later"])
+    fixture.store.flush()
+    #expect(fixture.bodies("a") == [0: "later"])
+  }
+
   @Test func aRefreshKeepsTheChunks() throws {
     let fixture = try StoreFixture()
     let entryID = fixture.putChunked("a", chunkCount: 2, chunkBytes: 5000)

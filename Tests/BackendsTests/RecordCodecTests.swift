@@ -36,7 +36,7 @@ struct RecordCodecTests {
       entryID: 77, name: "the key", variant: 5, routeID: 6, status: 404,
       flags: [.noCache, .hasValidator], vary: "vary", head: "the head", entityTag: "\"tag\"",
       lastModified: "Mon, 01", body: Array("the body".utf8), tags: ["one", "two"],
-      evictAfter: 123, keepUntil: 456)
+      evictAfter: 123, keepUntil: 456, begunID: 79, date: 1_000_000_000_000)
     let view = buffer.view
     #expect(
       view.metadata
@@ -45,7 +45,8 @@ struct RecordCodecTests {
           requestTimeMilliseconds: 1001, responseTimeMilliseconds: 1002,
           initialAgeMilliseconds: 1003, originLifetimeMilliseconds: 1004,
           originStaleWhileRevalidateMilliseconds: 1005, originStaleIfErrorMilliseconds: -1,
-          bodyLength: 8))
+          bodyLength: 8, dateMilliseconds: 1_000_000_000_000))
+    #expect(view.begunID == 79)
     #expect(view.routeID == 6 && view.variantHash == 5 && view.entryID == 77)
     #expect(view.evictAfterMilliseconds == 123 && view.keepUntilMilliseconds == 456)
     let sections = [
@@ -55,7 +56,30 @@ struct RecordCodecTests {
     #expect(sections == ["the key", "vary", "the head", "\"tag\"", "Mon, 01", "the body"])
     #expect(view.tags.map { String(decoding: $0, as: UTF8.self) } == ["one", "two"])
     #expect(view.isInline && view.chunkCount == 0)
+    let copy = RecordBuffer.copy(of: view)
+    #expect(copy.bytes.elementsEqual(buffer.bytes) && copy.view.isUndamaged)
     withExtendedLifetime(buffer) {}
+  }
+
+  /// RFC 9111 §4: by Date, and in the same second by the fetch that began later.
+  @Test(
+    arguments: [
+      (2000, 1, 1000, 9, true), (1000, 9, 2000, 1, false), (1000, 5, 1000, 4, true),
+      (1000, 4, 1000, 5, false), (1000, 4, 1000, 4, false),
+    ] as [(Int64, UInt64, Int64, UInt64, Bool)])
+  func oneRecordIsMoreRecentThanAnother(
+    _ date: Int64, _ begunID: UInt64, _ otherDate: Int64, _ otherBegunID: UInt64, _ isIt: Bool
+  ) {
+    let one = RecordBuffer.sample(entryID: 3, body: [], begunID: begunID, date: date)
+    let other = RecordBuffer.sample(entryID: 7, body: [], begunID: otherBegunID, date: otherDate)
+    withExtendedLifetime((one, other)) {
+      #expect(one.view.isMoreRecent(than: other.view) == isIt)
+    }
+  }
+
+  @Test func aRecordWithoutAConfirmationWasBegunByItsOwnFetch() {
+    let record = RecordBuffer.sample(entryID: 3, body: [])
+    #expect(record.view.begunID == 3)
   }
 
   @Test(arguments: cases) func aMadeRecordIsUndamaged(_ sample: Case) {

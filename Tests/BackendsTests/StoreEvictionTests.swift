@@ -1,5 +1,6 @@
 /// The store keeps within its size, and gives up first what is of least use.
 import CachePolicy
+import Synchronization
 import Testing
 
 @testable import Backends
@@ -52,6 +53,65 @@ struct StoreEvictionTests {
     #expect(fixture.store.statistics().evicted > 100)
     #expect(fixture.entryIDs("served") == [served])
     #expect(fixture.entryIDs("a0").isEmpty)
+  }
+
+  /// Puts `count` entries that nobody asks for again.
+  private func scan(_ fixture: StoreFixture, _ name: String, _ count: Int) {
+    for number in 0..<count {
+      fixture.putInline("\(name)\(number)", text)
+      if number % 8 == 7 { fixture.store.flush() }
+    }
+    fixture.store.flush()
+  }
+
+  @Test func aScanDoesNotDriveOutWhatWasServed() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    for number in 0..<30 {
+      let entryID = fixture.putInline("kept\(number)", text)
+      fixture.store.markUsed(entryID: entryID)
+    }
+    fixture.store.flush()
+    // Several times what the store holds, while nobody asks for the others.
+    scan(fixture, "scanned", 600)
+    #expect(fixture.store.statistics().evicted > 500)
+    #expect((0..<30).allSatisfy { !fixture.entryIDs("kept\($0)").isEmpty })
+  }
+
+  @Test func whatComesAgainSoonIsNotOnTrialAgain() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    scan(fixture, "first", 150)
+    fixture.putInline("again", text)
+    scan(fixture, "second", 150)
+    #expect(fixture.entryIDs("again").isEmpty)
+    fixture.putInline("again", text)
+    fixture.putInline("once", text)
+    scan(fixture, "third", 150)
+    #expect(!fixture.entryIDs("again").isEmpty && fixture.entryIDs("once").isEmpty)
+  }
+
+  @Test func whatReplacesACopyIsNotOnTrial() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    scan(fixture, "first", 150)
+    fixture.putInline("again", text)
+    fixture.store.flush()
+    fixture.putInline("again", text)
+    scan(fixture, "second", 150)
+    #expect(!fixture.entryIDs("again").isEmpty)
+  }
+
+  @Test func whatIsPinnedIsNotEvictedAndTheRestIsFound() throws {
+    let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    var pinned: [UInt64] = []
+    for number in 0..<10 {
+      pinned.append(fixture.putChunked("pinned\(number)", chunkCount: 1, chunkBytes: 60_000))
+      fixture.store.flush()
+      #expect(fixture.store.pin(entryID: pinned[number]))
+    }
+    scan(fixture, "scanned", 200)
+    #expect((0..<10).allSatisfy { fixture.entryIDs("pinned\($0)") == [pinned[$0]] })
+    #expect(fixture.bodies("scanned199") == [0: text])
+    #expect(fixture.store.statistics().notStored == [:])
+    for entryID in pinned { fixture.store.unpin(entryID: entryID) }
   }
 
   @Test func uselessEntriesGoBeforeUsefulOnes() throws {
@@ -188,5 +248,23 @@ struct StoreEvictionTests {
     readRecords(fixture.reader, fixture.key("huge"), "huge") { _ in foundCount += 1 }
     #expect(foundCount == 1)
     fixture.reader.end()
+  }
+
+  @Test func aChunkWhoseWriteFailedIsReadUntilItsBodyIsLeft() throws {
+    let fixture = try StoreFixture(maxSizeBytes: 64 * Self.mebibyte) {
+      $0.mapSizeBytesForTests = Self.mebibyte
+    }
+    let entryID = fixture.store.nextEntryID()
+    #expect(fixture.store.pin(entryID: entryID))
+    let chunk = StressBody.chunk(entryID, 0, 2_000_000)
+    #expect(fixture.store.putChunk(entryID: entryID, index: 0, chunk: chunk) == nil)
+    fixture.store.flush()
+    #expect(fixture.store.statistics().notStored == [.storeFull: 1])
+    fixture.store.abandon(entryID: entryID)
+    fixture.store.flush()
+    #expect(fixture.chunk(entryID, 0)?.count == 2_000_000)
+    fixture.store.unpin(entryID: entryID)
+    #expect(fixture.chunk(entryID, 0) == nil)
+    #expect(fixture.store.queue.overlayCount.load(ordering: .relaxed) == 0)
   }
 }

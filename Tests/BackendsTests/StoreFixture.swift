@@ -211,14 +211,14 @@ extension RecordBuffer {
     status: UInt16 = 200, flags: StoredFlags = [], vary: String = "", head: String = "head",
     entityTag: String = "", lastModified: String = "", body: [UInt8]?, bodyLength: UInt64 = 0,
     chunkCount: UInt32 = 0, tags: [String] = [], evictAfter: Int64 = .max,
-    keepUntil: Int64? = nil
+    keepUntil: Int64? = nil, begunID: UInt64? = nil, date: Int64 = 0
   ) -> RecordBuffer {
     let metadata = StoredMetadata(
       entryID: entryID, status: status, flags: flags, requestTimeMilliseconds: 1001,
       responseTimeMilliseconds: 1002, initialAgeMilliseconds: 1003,
       originLifetimeMilliseconds: 1004, originStaleWhileRevalidateMilliseconds: 1005,
       originStaleIfErrorMilliseconds: -1,
-      bodyLength: body.map { UInt64($0.count) } ?? bodyLength)
+      bodyLength: body.map { UInt64($0.count) } ?? bodyLength, dateMilliseconds: date)
     let texts = [name, vary, head, entityTag, lastModified].map { Array($0.utf8) }
     let pieces = body.map { [Array($0[..<($0.count / 2)]), Array($0[($0.count / 2)...])] }
     return withPointers(texts) { sections in
@@ -229,7 +229,7 @@ extension RecordBuffer {
           lastModified: sections[4], tags: tags.map { Array($0.utf8) },
           evictAfterMilliseconds: evictAfter,
           keepUntilMilliseconds: keepUntil, inlineBody: body == nil ? nil : inlineBody,
-          chunkCount: chunkCount)
+          chunkCount: chunkCount, begunID: begunID)
       }
     }
   }

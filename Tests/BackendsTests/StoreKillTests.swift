@@ -18,6 +18,8 @@ import Testing
       let fixture = try StoreFixture(folder: folder, maxSizeBytes: 4 * 1024 * 1024)
       #expect(fixture.messages.all.isEmpty, "nothing is set aside")
       #expect(try Self.findPurged(fixture) == [])
+      // What the dead process left goes in the background.
+      fixture.store.sweep()
       fixture.close()
       let audit = try StoreAudit(path: folder.path) { view, body in
         body == StressBody.bytes(view.entryID, from: 0, count: body.count)

@@ -176,7 +176,9 @@ struct StorePurgeTests {
 
   /// What held the writer leaves a chunk without a record: the next opening deletes it.
   private static func removeGatesChunk(_ folder: TemporaryFolder) throws {
-    try StoreFixture(folder: folder).close()
+    let fixture = try StoreFixture(folder: folder)
+    fixture.store.sweep()
+    fixture.close()
   }
 
   private static func writeRule(

@@ -41,27 +41,6 @@ struct StoreRecoveryTests {
     #expect(second.store.statistics().entries == 1)
   }
 
-  @Test func chunksOfAFillThatNeverEndedAreGoneAfterTheRestart() throws {
-    let folder = TemporaryFolder()
-    let first = try StoreFixture(folder: folder)
-    let entryID = first.store.nextEntryID()
-    for index in 0..<3 as Range<UInt32> {
-      let chunk = StressBody.chunk(entryID, index, 1000)
-      #expect(first.store.putChunk(entryID: entryID, index: index, chunk: chunk) == nil)
-    }
-    // A pin that nobody gives back, on an entry that is gone, leaves orphans too.
-    let pinned = first.putChunked("a", chunkCount: 2, chunkBytes: 1000)
-    first.store.flush()
-    #expect(first.store.pin(entryID: pinned))
-    first.store.remove(key: first.key("a"))
-    first.close()
-    let second = try StoreFixture(folder: folder)
-    #expect(second.chunk(entryID, 0) == nil && second.chunk(pinned, 0) == nil)
-    second.close()
-    let audit = try StoreAudit(path: folder.path)
-    #expect(audit.problems == [] && audit.chunkRowCount == 0)
-  }
-
   @Test func everythingFitsTogetherAfterAMixOfWrites() throws {
     let folder = TemporaryFolder()
     let fixture = try StoreFixture(folder: folder, maxSizeBytes: 1024 * 1024)

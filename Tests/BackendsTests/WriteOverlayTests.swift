@@ -15,14 +15,31 @@ struct WriteOverlayTests {
 
   @Test func anInsertGivesWayToANewerEntryOnly() {
     let insert = write(1, .insert, 5)
-    #expect(insert.applies(over: nil) && insert.applies(over: 4) && insert.applies(over: 5))
-    #expect(!insert.applies(over: 6))
+    #expect(insert.applies(over: nil) && insert.applies(over: entry(4)))
+    #expect(insert.applies(over: entry(5)) && !insert.applies(over: entry(6)))
   }
 
   @Test func aRefreshNeedsTheSameEntry() {
     let refresh = write(1, .refresh, 5)
-    #expect(refresh.applies(over: 5))
-    #expect(!refresh.applies(over: nil) && !refresh.applies(over: 4) && !refresh.applies(over: 6))
+    #expect(refresh.applies(over: entry(5)) && !refresh.applies(over: nil))
+    #expect(!refresh.applies(over: entry(4)) && !refresh.applies(over: entry(6)))
+  }
+
+  @Test(arguments: [
+    (WriteMode.insert, 8, 8, 7, true), (.insert, 8, 8, 8, true), (.insert, 8, 8, 9, false),
+    (.refresh, 5, 8, 7, true), (.refresh, 5, 8, 8, true), (.refresh, 5, 8, 9, false),
+  ])
+  func nothingThatBeganEarlierReplacesWhatALaterFetchConfirmed(
+    _ mode: WriteMode, _ entryID: UInt64, _ begunID: UInt64, _ standing: UInt64, _ does: Bool
+  ) {
+    let record = RecordBuffer.sample(entryID: entryID, body: [], begunID: begunID)
+    let write = PendingRecord(
+      sequence: 1, mode: mode, entryID: entryID, variantHash: 0, record: record)
+    #expect(write.applies(over: StandingEntry(entryID: 5, begunID: standing)) == does)
+  }
+
+  private func entry(_ entryID: UInt64) -> StandingEntry {
+    StandingEntry(entryID: entryID, begunID: entryID)
   }
 
   @Test func aRemovalHidesTheSnapshotAndForgetsWhatCameBefore() {

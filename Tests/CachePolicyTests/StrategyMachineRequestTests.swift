@@ -150,7 +150,8 @@ struct StrategyMachineRequestTests {
     arguments: [
       ("only-if-cached, max-stale=9", true, "serve stale"),
       ("only-if-cached, max-stale=9", false, "fail not-stored"),
-      ("only-if-cached, min-fresh=9, max-stale=9", true, "fail not-stored"),
+      ("only-if-cached, max-age=99, max-stale=9", true, "serve stale"),
+      ("only-if-cached, max-age=9, max-stale=9", false, "fail not-stored"),
     ])
   func onlyIfCachedMayBeMetByAStaleCopy(
     _ cacheControl: String, _ allows: Bool, _ expected: String

@@ -211,6 +211,23 @@ struct StrategyMachineTests {
     }
   }
 
+  /// RFC 5861 §4 rescues from failures, and these are none: not even their own bodies are rescued.
+  @Test(arguments: [(UInt16(404), false), (410, false), (403, true), (200, true)])
+  func whatTheOriginSaysIsGoneStandsInForNothing(_ status: UInt16, _ standsIn: Bool) {
+    for strategy in [Strategy.cacheFirst, .networkFirst] {
+      var machine = Self.machine(strategy)
+      _ = machine.requestArrived(copy: CopyCase.standIn.state)
+      #expect(machine.originAnswered(status: status, confirmsCopy: false) == .relay)
+      #expect(machine.mayStandIn == standsIn)
+      let failed: StrategyMachine.Action = standsIn ? .serve(.networkFailed) : .fail(.network)
+      #expect(machine.originFailed() == failed)
+      // The head and the end may come in one go.
+      machine = Self.machine(strategy)
+      _ = machine.requestArrived(copy: CopyCase.standIn.state)
+      #expect(machine.originFailed(afterStatus: status) == failed)
+    }
+  }
+
   @Test(arguments: [UInt16(500), 502, 503, 504, 599])
   func aCopyStandsInForEveryServerError(_ status: UInt16) {
     var machine = Self.machine(.cacheFirst)

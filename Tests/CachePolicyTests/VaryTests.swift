@@ -108,6 +108,95 @@ struct VaryTests {
     #expect(itself)
   }
 
+  private static let media: [(String, String, Bool)] = [
+    ("text/html", "text/html", true), ("text/html", "text/plain", false),
+    ("text/html, */*", "*/* , TEXT/HTML", true),
+    ("text/html,*/*;q=0.8", "*/*; Q=0.80,text/html", true),
+    ("text/html, */*;q=0.8", "text/html, */*;q=0.9", false), ("a/b", "a/b, a/b", true),
+    ("a/b;q=1", "a/b", true), ("a/b;q=0", "a/b", false), ("a/b", "a/b, c/d", false),
+    ("a/b;Level=1", "a/b ; level=1", true), ("a/b;v=x", "a/b;v=X", false),
+    ("a/b;v=1", "a/b", false), ("a/b;v=1;w=2", "a/b;w=2;v=1", false),
+    ("a/b;v=1;q=0.5", "a/b;V=1;q=0.5", true), ("a/b;v=1;q=0.5", "a/b;v=1", false),
+    ("a/bc", "a/b", false), ("a/b;v=12", "a/b;v=1", false), ("", " , ", true), ("", "a/b", false),
+    // Beyond the grammar: as text.
+    ("a/b;v=\"x\"", "a/b;v=\"x\"", true), ("a/b;v=\"x\", c/d", "c/d, a/b;v=\"x\"", false),
+    ("a/b;q=0.5;x=1", "a/b;q=0.5;X=1", false), ("html", "HTML", false), ("a/b;v", "a/b;V", false),
+    ("a/b;", "a/b", false), ("a/b;v =1", "a/b;v=1", false), ("a/b/c", "a/b", false),
+    ("a/b;q=2", "a/b", false), ("a b/c", "ab/c", false),
+  ]
+
+  @Test(arguments: media)
+  func acceptIsTheSetOfItsRangesAndWeights(
+    _ one: String, _ other: String, _ same: Bool
+  ) throws {
+    for (left, right) in [(one, other), (other, one)] {
+      let (first, second) = ([("Accept", left)], [("accept", right)])
+      let block = try #require(Self.block(["Accept"], first))
+      let found = Vary.matches(block: block.span, request: Fields(second))
+      #expect(found == same)
+      let itself = Vary.matches(block: block.span, request: Fields(first))
+      #expect(itself)
+      let back = try #require(Self.block(["Accept"], second))
+      #expect((back == block) == same)
+    }
+  }
+
+  @Test(arguments: [(24, true), (25, false)])
+  func moreMediaRangesThanABrowserSendsAreComparedAsText(_ count: Int, _ same: Bool) throws {
+    let names = (0..<count).map { "x/\($0)" }
+    let block = try #require(
+      Self.block(["Accept"], [("Accept", names.joined(separator: ", "))]))
+    let other = Fields([("Accept", names.reversed().joined(separator: ", "))])
+    let found = Vary.matches(block: block.span, request: other)
+    #expect(found == same)
+  }
+
+  @Test func anAcceptThatIsAbsentIsNotOneThatIsEmpty() throws {
+    let block = try #require(Self.block(["Accept"], [("Accept", "")]))
+    let absent = Vary.matches(block: block.span, request: Fields())
+    #expect(!absent)
+  }
+
+  @Test(arguments: ["User-Agent", "Origin", "X-Any"])
+  func otherFieldsAreComparedByteForByte(_ name: String) throws {
+    let block = try #require(Self.block([name], [(name, "A, b")]))
+    for other in ["a, b", "A,b", "b, A"] {
+      let found = Vary.matches(block: block.span, request: Fields([(name, other)]))
+      #expect(!found)
+    }
+  }
+
+  /// Whether a copy for the first request may be asked about on behalf of the second.
+  @Test(
+    arguments: [
+      ("another language", ["accept-language"], [("Accept-Language", "en")], [], true),
+      ("nothing varies", [], [], [("Cookie", "a")], true),
+      ("another cookie", ["cookie"], [("Cookie", "a")], [("Cookie", "b")], false),
+      ("no cookie", ["cookie"], [("Cookie", "a")], [], false),
+      ("the same cookie", ["cookie"], [("Cookie", "a")], [("Cookie", "a")], true),
+      ("another coding", ["accept-encoding"], [("Accept-Encoding", "gzip")], [], false),
+      (
+        "the same codings", ["accept-encoding"], [("Accept-Encoding", "gzip, br")],
+        [("Accept-Encoding", "br,gzip")], true
+      ),
+      ("another site", ["origin"], [("Origin", "https://a")], [("Origin", "https://b")], false),
+      ("another browser", ["user-agent"], [("User-Agent", "a")], [("User-Agent", "b")], true),
+      ("another token", ["authorization"], [("Authorization", "a")], [], false),
+      ("another unknown field", ["x-key"], [("X-Key", "a")], [("X-Key", "b")], false),
+      (
+        "the same user in another language", ["cookie, accept"],
+        [("Cookie", "a"), ("Accept", "x/y")], [("Cookie", "a"), ("Accept", "z/y")], true
+      ),
+    ] as [(String, [String], [(String, String)], [(String, String)], Bool)])
+  func onlyNegotiationMayDifferWhereATagBringsACopyIntoPlay(
+    _ name: String, _ vary: [String], _ first: [(String, String)], _ second: [(String, String)],
+    _ may: Bool
+  ) throws {
+    let block = try #require(Self.block(vary, first))
+    let found = Vary.differsInNegotiationAlone(block: block.span, request: Fields(second))
+    #expect(found == may)
+  }
+
   @Test func acceptLanguageOfSeveralLinesIsOneSet() throws {
     let block = try #require(
       Self.block(["Accept-Language"], [("Accept-Language", "en"), ("Accept-Language", "de")]))
@@ -156,6 +245,15 @@ struct VaryTests {
       var changed = whole
       changed[index] ^= 0x41
       let found = Vary.matches(block: changed.span, request: languages)
+      #expect(!found, "byte \(index)")
+    }
+    let media = Fields([("Accept", "a/b;v=1, */*;q=0.5")])
+    let wholeMedia = try #require(
+      Self.block(["Accept"], [("Accept", "a/b;v=1, */*;q=0.5")]))
+    for index in wholeMedia.indices {
+      var changed = wholeMedia
+      changed[index] ^= 0x41
+      let found = Vary.matches(block: changed.span, request: media)
       #expect(!found, "byte \(index)")
     }
     let tooLong: [UInt8] = [1, 0, 0x61, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0x31]

@@ -52,6 +52,12 @@ final class LoopbackConnection {
 
   deinit { close(descriptor) }
 
+  /// Whether the connection is made, or has failed: its next use says which.
+  var isConnected: Bool {
+    var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    return poll(&polled, 1, 0) != 0
+  }
+
   /// Queues a GET; it goes out with the next `advance`.
   func request(_ path: String, authority: String) {
     if !wantsWrite {

@@ -38,10 +38,12 @@ struct ResponseReader {
     while position < bytes.count, state != .complete {
       switch state {
       case .head:
-        line.append(bytes[position])
+        let byte = bytes[position]
+        line.append(byte)
         position += 1
         if line.count > Self.headBytesMax { throw .headTooLong }
-        if line.suffix(4) == [0x0D, 0x0A, 0x0D, 0x0A] { try finishHead() }
+        // An array for every byte would make a herd of ten thousand slow to read.
+        if byte == 0x0A, line.suffix(4) == [0x0D, 0x0A, 0x0D, 0x0A] { try finishHead() }
       case .body(let remaining):
         let taken = absorb(bytes, position, remaining)
         position += taken

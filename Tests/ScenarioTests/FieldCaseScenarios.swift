@@ -124,7 +124,7 @@ struct FieldCaseScenarios {
 
   // MARK: Methods
 
-  @Test func aPostIsNeverStoredWhateverTheOriginSays() throws {
+  @Test func aPostWhoseAnswerDoesNotNameItsTargetIsNeverStored() throws {
     try scenario(windowedRoute("cache-first")) { origin, proxy in
       origin.on("/a") {
         .text(

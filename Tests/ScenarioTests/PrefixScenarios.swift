@@ -88,6 +88,29 @@ struct PrefixScenarios {
     }
   }
 
+  /// What an origin points to by its own paths and its own name is what clients ask for behind the
+  /// prefixes (RFC 9111 §4.4); another host's names void nothing.
+  @Test(arguments: [
+    ("Location: /base/v2/items/7", true), ("Content-Location: items/7", true),
+    ("Location: http://{HOST}/base/v2/items/7?", false),
+    ("Location: http://{HOST}/base/v2/items/7", true), ("Location: //{HOST}/base/v2/items/7", true),
+    ("Location: /api/items/7", true), ("Location: http://app.example/api/items/7", true),
+    ("Location: /items/7", false), ("Location: /base/items/7", false),
+    ("Location: http://other.example/base/v2/items/7", false),
+    ("Location: https://{HOST}/base/v2/items/7", false),
+  ])
+  func whatAnOriginPointsToIsReadBehindThePrefixes(_ line: String, _ isVoid: Bool) throws {
+    let policies = Self.policies("\(Self.strip), \(Self.add)", base: "/base")
+    try Self.withProxy(policies) { origin, proxy in
+      let field = line.replacing("{HOST}", with: "127.0.0.1:\(origin.port)")
+      origin.on("/base/v2/items/7") { .text("\($0.number)") }
+      origin.on("/base/v2/make", .empty(status: 201, field))
+      expectText(try proxy.get("/api/items/7"), "1")
+      _ = try proxy.send("POST", "/api/make", body: [1])
+      expectText(try proxy.get("/api/items/7"), isVoid ? "2" : "1")
+    }
+  }
+
   @Test(arguments: ["/api/..%2fsecret", "/api/%2e%2e%5csecret", "/api/..%5c..%5csecret"])
   func noSpellingClimbsOutOfTheBasePath(_ target: String) throws {
     let policies = Self.policies(Self.strip, base: "/base", match: "/**")

@@ -8,14 +8,14 @@ struct RefreshScenarios {
 
   /// How an origin brings nothing for the store.
   enum Failure: String, CaseIterable, CustomTestStringConvertible {
-    case answers503, breaksOff, answersNotFound, isUnavailable
+    case answers503, breaksOff, answersForbidden, isUnavailable
     var testDescription: String { rawValue }
 
     func answer() -> OriginAnswer {
       switch self {
       case .answers503: .text("down", status: 503)
       case .breaksOff: OriginAnswer.text("half of it").broken(after: 4, by: .close)
-      case .answersNotFound: .text("none", status: 404)
+      case .answersForbidden: .text("none", status: 403)
       case .isUnavailable: .text("busy", status: 503, "Cache-Control: max-age=60")
       }
     }
@@ -40,8 +40,8 @@ struct RefreshScenarios {
         #expect(origin.requestCount("/a") == requests, "\(after), again")
       }
       try serve(true, "at first")
-      // 404s count as answers that are not for sharing, for two minutes.
-      if failure == .answersNotFound {
+      // 403s count as answers that are not for sharing, for two minutes.
+      if failure == .answersForbidden {
         proxy.advance(seconds: 119)
         try serve(false, "after two minutes less a second")
         proxy.advance(seconds: 2)

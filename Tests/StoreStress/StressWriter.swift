@@ -1,6 +1,7 @@
 /// Writes to a store without end, and reports each write: what the kill test kills.
 ///
-/// Usage: StoreStress PATH. For each write one byte goes to standard output: `w` when it was
+/// Usage: StoreStress PATH, or one of the measurements of script/bench (`StoreChurn`,
+/// `StoreFilling`). For each write one byte goes to standard output: `w` when it was
 /// accepted, `c` when a chunk was committed. What a body holds follows from its entry ID
 /// (`StressBody` in BackendsTests has the same rule), so that the test can tell a whole one.
 import Backends
@@ -15,8 +16,19 @@ import CachePolicy
 @main
 struct StressWriter {
   static func main() {
-    guard CommandLine.arguments.count == 2 else { exit(2) }
-    run(path: CommandLine.arguments[1])
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    switch (arguments.first, arguments.count) {
+    case (let path?, 1): run(path: path)
+    case ("churn", 3): StoreChurn.main(path: arguments[1], seconds: number(arguments[2]))
+    case ("fill", 3): StoreFilling.fill(path: arguments[1], count: number(arguments[2]))
+    case ("first-hit", 3): StoreFilling.findFirst(path: arguments[1], count: number(arguments[2]))
+    default: exit(2)
+    }
+  }
+
+  private static func number(_ text: String) -> Int {
+    guard let number = Int(text), number > 0 else { exit(2) }
+    return number
   }
 }
 
@@ -52,26 +64,6 @@ private func run(path: String) {
     if entryID % 50 == 0 { purge(store, entryID, floorFile) }
     if entryID % 500 == 0 { store.removeEverything() }
     if entryID % 16 == 0 { store.flush() }
-  }
-}
-
-/// `/key/N`, as the repository would write it.
-private func makeWholeKey(_ number: UInt64) -> [UInt8] {
-  var key: [UInt8] = []
-  for part in ["api", "example.com", "/key/\(number)"] {
-    let bytes = Array(part.utf8)
-    CacheKey.append(part: bytes.span, to: &key)
-  }
-  return key
-}
-
-private func makeKey(_ store: LMDBStore, _ wholeKey: [UInt8]) -> StoreKey {
-  let parts = CacheKey.Parts(wholeKey.span)
-  guard let parts else { exit(4) }
-  return wholeKey.withUnsafeBytes { bytes in
-    wholeKey[parts.path].withUnsafeBytes {
-      StoreKeyHash.key(store.keySecret, wholeKey: bytes, path: $0)
-    }
   }
 }
 
@@ -120,24 +112,4 @@ private func putChunked(
     entryID, name, bodyLength: UInt64(chunkBytes) * UInt64(chunkCount), inlineBody: nil,
     chunkCount: chunkCount)
   _ = store.put(record, key: key, mode: .insert)
-}
-
-private func makeRecord(
-  _ entryID: UInt64, _ name: [UInt8], bodyLength: UInt64, inlineBody: [UnsafeRawBufferPointer]?,
-  chunkCount: UInt32
-) -> RecordBuffer {
-  let metadata = StoredMetadata(
-    entryID: entryID, status: 200, flags: [], requestTimeMilliseconds: 0,
-    responseTimeMilliseconds: 0, initialAgeMilliseconds: 0, originLifetimeMilliseconds: -1,
-    originStaleWhileRevalidateMilliseconds: -1, originStaleIfErrorMilliseconds: -1,
-    bodyLength: bodyLength)
-  let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-  return name.withUnsafeBytes { wholeKey in
-    RecordBuffer.make(
-      metadata: metadata, routeID: entryID % 3, wholeKey: wholeKey, varyBlock: empty,
-      variantHash: entryID % 2, head: wholeKey, entityTag: empty, lastModified: empty,
-      tags: [Array("tag-\(entryID % 5)".utf8), Array("all".utf8)],
-      evictAfterMilliseconds: .max, keepUntilMilliseconds: nil, inlineBody: inlineBody,
-      chunkCount: chunkCount)
-  }
 }

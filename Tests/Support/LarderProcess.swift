@@ -30,8 +30,12 @@ public final class LarderProcess {
   }
 
   /// Starts `larder serve` and waits until it is ready. `policies`: as for `TestProxy`, with its
-  /// listeners and store as they are to be; `{FOLDER}` stands for the folder.
-  public init(policies: String, origin: ScriptedOrigin, folder: TemporaryFolder) throws {
+  /// listeners and store as they are to be; `{FOLDER}` stands for the folder. `environment` goes
+  /// beside the test's own.
+  public init(
+    policies: String, origin: ScriptedOrigin, folder: TemporaryFolder,
+    environment: [String: String] = [:]
+  ) throws {
     guard let executable = LarderProcess.executablePath else {
       throw CannotRun(description: "the larder executable is not built")
     }
@@ -41,6 +45,8 @@ public final class LarderProcess {
     errors = try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath))
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = ["serve", "--config", file]
+    process.environment = ProcessInfo.processInfo.environment
+      .merging(environment) { _, given in given }
     process.standardOutput = output
     process.standardError = errors
     try process.run()
@@ -86,6 +92,27 @@ public final class LarderProcess {
       if try statistics().config.generation >= generation { return true }
     }
     return false
+  }
+
+  /// Asks `/stats` until it is as wanted; nil: the bound passed. For what the process does by itself
+  /// and tells nobody.
+  public func waitForStatistics(
+    _ isWanted: (ProxyStatistics) -> Bool
+  ) throws -> ProxyStatistics? {
+    let end = Date(timeIntervalSinceNow: TimeInterval(waitBoundSeconds))
+    while Date() < end {
+      let found = try statistics()
+      if isWanted(found) { return found }
+    }
+    return nil
+  }
+
+  /// The text of `/healthz`.
+  public func healthText() throws -> String {
+    let connection = try ClientConnection(
+      port: adminPort, authority: ClientConnection.adminAuthority)
+    defer { connection.close() }
+    return try connection.get("/healthz").text
   }
 
   private static func readLine(_ handle: FileHandle) -> String {

@@ -77,8 +77,8 @@ processor_ticks() {
   echo "$ticks"
 }
 
-# watch_peak ID: samples the tree's own memory until $work/watching is gone; the peak in KiB goes
-# to $work/peak.
+# watch_peak ID: samples the tree's own memory every $watch_interval seconds (0.05 where it is
+# empty) until $work/watching is gone; the peak in KiB goes to $work/peak.
 watch_peak() {
   watched=$(process_tree "$1")
   peak_kib=0
@@ -86,9 +86,9 @@ watch_peak() {
     # shellcheck disable=SC2086
     current_kib=$(own_memory_kib $watched)
     if [ "$current_kib" -gt "$peak_kib" ]; then peak_kib=$current_kib; fi
-    sleep 0.05
+    sleep "${watch_interval:-0.05}"
   done
-  echo "$peak_kib" >"$work/peak"
+  [ ! -d "$work" ] || echo "$peak_kib" >"$work/peak"
 }
 
 # wait_for_line NAME PATTERN: until the process has printed it; false after ten seconds.

@@ -2,10 +2,17 @@
 # The rows of script/bench: what is measured, and how it is shown to be what it says.
 # Read by script/bench, whose variables it uses. Every measurement is one line of $results:
 #   ROW CONTENDER VALUE
-# Rows named *.cpu are microseconds of processor time a request.
+# Rows named *.cpu are microseconds of processor time a request. Rows with more to them have files
+# of their own: latency.sh, herd.sh, soak.sh, entries.sh.
 
 # record ROW CONTENDER VALUE
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>"$results"; }
+
+# row_failed ROW CONTENDER REASON: there is no figure; the others go on, and the script fails.
+row_failed() {
+  note "failed: $1: $2: $3"
+  printf '%s: %s: %s\n' "$1" "$2" "$3" >>"$work/failures"
+}
 
 port_of() { eval "printf '%s' \"\$port_$1\""; }
 process_of() { eval "printf '%s' \"\$process_$1\""; }
@@ -60,7 +67,8 @@ show_passed() {
   [ "$first_answer" != "$second_answer" ] || die "$1: answers $2 from a cache"
 }
 
-# measure ROW CONTENDER PATH [WRK-OPTION...]: requests a second and processor time.
+# measure ROW CONTENDER PATH [WRK-OPTION...]: requests a second and processor time. A row may set
+# row_connections, row_seconds and row_cores (wrk's) before, and empties them after.
 measure() {
   measure_row=$1
   measure_contender=$2
@@ -69,7 +77,8 @@ measure() {
   measured=$(process_tree "$(process_of "$measure_contender")")
   # shellcheck disable=SC2086
   ticks_before=$(processor_ticks $measured)
-  wrk -t1 -c"${row_connections:-$connections}" -d"${seconds}s" -H "Host: $authority" "$@" \
+  taskset -c "${row_cores:-$load_core}" wrk -t1 -c"${row_connections:-$connections}" \
+    -d"${row_seconds:-$seconds}s" -H "Host: $authority" "$@" \
     "http://127.0.0.1:$(port_of "$measure_contender")$measure_path" >"$work/wrk.out" ||
     die "wrk failed on $measure_contender"
   # shellcheck disable=SC2086
@@ -79,7 +88,10 @@ measure() {
     fail_with_log "$measure_contender" "$measure_contender: wrong answers in $measure_row"
   fi
   requests=$(awk '/requests in/ { print $1 }' "$work/wrk.out")
-  [ "${requests:-0}" -gt 0 ] || die "$measure_contender: no answers in $measure_row"
+  if [ "${requests:-0}" -eq 0 ]; then
+    row_failed "$measure_row" "$measure_contender" "no answers in time"
+    return 0
+  fi
   record "$measure_row" "$measure_contender" \
     "$(awk '/^Requests\/sec:/ { print $2 }' "$work/wrk.out")"
   record "$measure_row.cpu" "$measure_contender" "$(
@@ -126,11 +138,16 @@ end"
   esac >"$work/script.lua"
 }
 
-# has_row_for CONTENDER ROW: the bare server only knows plain answers.
+# has_row_for CONTENDER ROW: the bare server only knows plain answers, and what Squid and Traffic
+# Server are beside the others, the rows of requests a second tell.
 has_row_for() {
   case $1/$2 in
-  bare/hit-*) return 0 ;;
+  bare/hit-* | bare/latency | bare/connections) return 0 ;;
   bare/*) return 1 ;;
+  squid/hit-* | squid/not-modified | squid/miss-1k | squid/pass-1k) return 0 ;;
+  trafficserver/hit-* | trafficserver/not-modified) return 0 ;;
+  trafficserver/miss-1k | trafficserver/pass-1k) return 0 ;;
+  squid/* | trafficserver/*) return 1 ;;
   *) return 0 ;;
   esac
 }
@@ -210,7 +227,7 @@ run_bare_row() {
 # Starts over what was filled before; a copy is known by the origin's mark.
 run_restart_row() {
   for contender in $contenders; do
-    [ "$contender" != bare ] || continue
+    has_row_for "$contender" restart || continue
     show_cached "$contender" /1k.bin
     kept=$(ask "$contender" /1k.bin)
     restart_kept=true
@@ -243,7 +260,7 @@ record_memory() {
 
 run_idle_connections_row() {
   for contender in $contenders; do
-    [ "$contender" != bare ] || continue
+    has_row_for "$contender" memory-10k || continue
     note "memory-10k: $contender"
     show_cached "$contender" /1k.bin
     launch idle "$load_core" "$load_tool" idle --port "$(port_of "$contender")" --path /1k.bin \
@@ -279,9 +296,9 @@ watched() {
 read_fast() {
   curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
     "http://127.0.0.1:$(port_of "$1")$2" >"$work/downloaded" || true
-  [ "$(cat "$work/downloaded")" = 1073741824 ] || note "body-1g: $1: $2 came to $(
+  [ "$(cat "$work/downloaded")" = "$body_bytes" ] || note "body-1g: $1: $2 came to $(
     cat "$work/downloaded"
-  ) bytes, not 1 GiB"
+  ) bytes, not $body_bytes"
 }
 
 read_slowly() {
@@ -315,68 +332,66 @@ run_body_row() {
   done
 }
 
-# measure_random ROW CONTENDER COUNT: hits spread over the first COUNT keys.
-measure_random() {
-  cat >"$work/random.lua" <<TEXT
-request = function() return wrk.format("GET", "/k/" .. math.random(0, $3 - 1)) end
-TEXT
-  round=0
-  while [ "$round" -lt "$rounds" ]; do
-    round=$((round + 1))
-    measure "$1" "$2" / -s "$work/random.lua"
-  done
-}
-
-# fill_keys CONTENDER COUNT PREFIX
-fill_keys() {
-  "$load_tool" keys --port "$(port_of "$1")" --authority "$authority" --count "$2" \
-    --prefix "$3" --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
-    die "$1: filling failed: $(cat "$work/keys.out")"
-  show_cached "$1" "$3$(($2 - 1))"
-}
-
-run_entries_row() {
-  for contender in $(long_contenders); do
-    note "entries-1m: $contender, 1000 entries"
-    end_contender "$contender"
-    forget_copies "$contender"
-    start_contender "$contender"
-    fill_keys "$contender" 1000 /k/
-    measure_random entries-few "$contender" 1000
-    note "entries-1m: $contender, filling $entries entries"
-    fill_keys "$contender" "$entries" /k/
-    measure_random entries-many-few-asked "$contender" 1000
-    measure_random entries-many "$contender" "$entries"
-    record_memory entries-memory "$contender"
-    mark=$(ask "$contender" /k/7)
-    end_contender "$contender"
-    restart_once entries-restart "$contender" /k/7
-    [ "$(ask "$contender" /k/7)" = "$mark" ] || note "entries-1m: $contender lost /k/7 at restart"
-  done
-}
-
 # No server takes part: the program prints the number of routes, nanoseconds and allocations.
 run_routes_row() {
   note "routes"
   taskset -c "$server_core" "$binaries/RouteBench" >"$work/routes"
 }
 
+run_eviction_row() {
+  note "eviction"
+  taskset -c "$server_core" "$binaries/EvictionBench" >"$work/eviction"
+}
+
+run_churn_row() {
+  note "store-churn, $churn_seconds s"
+  "$binaries/StoreStress" churn "$work/churn" "$churn_seconds" >"$work/store-churn" ||
+    note "store-churn: the file is larger than it may be"
+  rm -rf "$work/churn"
+}
+
+run_store_entries_row() {
+  note "store-entries, ${entries##* } entries"
+  "$binaries/StoreStress" fill "$work/entries" "${entries##* }" >"$work/store-entries" ||
+    die "store-entries: filling failed"
+  "$binaries/StoreStress" first-hit "$work/entries" "${entries##* }" >>"$work/store-entries" ||
+    die "store-entries: no hit after the start"
+  rm -rf "$work/entries"
+}
+
 run_rows() {
   if is_in routes "$rows"; then run_routes_row; fi
-  [ "$rows" != routes ] || return 0
+  if is_in eviction "$rows"; then run_eviction_row; fi
+  if is_in store-churn "$rows"; then run_churn_row; fi
+  if is_in store-entries "$rows"; then run_store_entries_row; fi
+  $needs_servers || return 0
   start_origin
+  usual_larder
   for contender in $contenders; do
-    if [ "$contender" != bare ]; then
+    case $contender in
+    bare) ;;
+    squid | trafficserver) start_if_possible "$contender" ;;
+    *)
       start_contender "$contender"
       if is_in memory-idle "$rows"; then record_memory memory-idle "$contender"; fi
-    fi
+      ;;
+    esac
   done
   # Memory first: pools that load has grown are not what an idle server needs.
   if is_in memory-10k "$rows"; then run_idle_connections_row; fi
   for row_name in $load_rows; do
     if is_in "$row_name" "$rows"; then run_load_row "$row_name"; fi
   done
+  for contender in $contenders; do
+    # They have no other rows, and their timers would cost the others a little.
+    case $contender in squid | trafficserver) end_contender "$contender" ;; esac
+  done
+  if is_in latency "$rows"; then run_latency_row; fi
+  if is_in connections "$rows"; then run_connections_row; fi
   if is_in restart "$rows"; then run_restart_row; fi
+  if is_in herd "$rows"; then run_herd_row; fi
+  if is_in loops "$rows"; then run_loops_row; fi
+  if is_in soak "$rows"; then run_soak_row; fi
   if is_in body-1g "$rows"; then run_body_row; fi
-  if is_in entries-1m "$rows"; then run_entries_row; fi
+  if is_in entries "$rows"; then run_entries_row; fi
 }

@@ -2,8 +2,9 @@
 /// from its commit on, and deleted once nobody serves from them.
 ///
 /// Chunks without a record are noted in `pending`, so that none is ever forgotten: the record takes
-/// the note over, a fill that ends badly has it carried out (`reclaim`), and the opening of a store
-/// carries out what a dead process left. Used by EntryTransaction and StoreWriter.
+/// the note over, a fill that ends badly has it carried out (`reclaim`), and what a dead process
+/// left is carried out in the background, a bounded step at a time. Used by EntryTransaction and
+/// StoreWriter.
 internal import CLMDB
 internal import CachePolicy
 
@@ -58,21 +59,33 @@ extension EntryTransaction {
     }
   }
 
-  /// Deletes at most `rowsMax` chunks that a dead process left without a record; false: none left.
-  func reclaimLeftovers(rowsMax: Int) throws(LMDBError) -> Bool {
+  /// Deletes at most `rowsMax` rows of chunks that no record owns and no fill goes on with: those of
+  /// entries below `entryIDsEnd`. Chunks that are being served go with their last pin. True: there
+  /// may be more.
+  func reclaimLeftovers(below entryIDsEnd: UInt64, rowsMax: Int) throws(LMDBError) -> Bool {
     let pending = try transaction.cursor(tables.pending)
     defer { mdb_cursor_close(pending) }
     let chunks = try transaction.cursor(tables.chunks)
     defer { mdb_cursor_close(chunks) }
     var rows = 0
-    while let first = try transaction.row(atOrAfter: UInt64(0), pending),
-      let word = first.key.row(UInt64.self)
+    var next: UInt64 = 0
+    while let first = try transaction.row(atOrAfter: next.bigEndian, pending),
+      let word = first.key.row(UInt64.self), UInt64(bigEndian: word) < entryIDsEnd
     {
       let entryID = UInt64(bigEndian: word)
+      next = entryID + 1
+      guard pins.claimForDeletion(entryID) else {
+        guard var row = first.value.row(PendingRow.self) else { continue }
+        row.isOrphan = 1
+        try transaction.put(tables.pending, word, value: row)
+        continue
+      }
+      claimed.append(entryID)
       while let found = try transaction.row(atOrAfter: ChunkKey(entryID, 0), chunks),
         let key = ChunkKey(found.key), key.entryID == entryID
       {
         if rows >= rowsMax { return true }
+        counts.freedBytes += UInt64(found.value.count)
         try LMDBError.check(mdb_cursor_del(chunks, 0))
         rows += 1
       }

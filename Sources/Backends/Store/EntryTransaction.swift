@@ -9,11 +9,13 @@ internal import CachePolicy
 final class EntryTransaction {
   let transaction: WriteTransaction
   let context: Context
+  /// As it is with this transaction.
+  var eviction: EvictionState
   /// Entries whose chunks this transaction deletes.
   var claimed: [UInt64] = []
   private var routeDeltas: [UInt64: RouteRow] = [:]
   private var isCommitted = false
-  private(set) var counts = Counts()
+  var counts = Counts()
 
   var tables: StoreTables { transaction.tables }
   var pins: PinTable { context.pins }
@@ -27,6 +29,8 @@ final class EntryTransaction {
     var variantsMax: Int
     /// The longest body: one that is nearly as large as the store would empty it first.
     var chunkedBytesMax: UInt64
+    var marks: VisitedMarks
+    var names: DepartedNames
   }
 
   /// What the transaction did, for the statistics: counted once it is committed.
@@ -46,9 +50,12 @@ final class EntryTransaction {
     case replaced, removed, purged, evicted, expired, variantsMax, damaged
   }
 
-  init(_ environment: LMDBEnvironment, _ context: Context) throws(LMDBError) {
+  init(
+    _ environment: LMDBEnvironment, _ context: Context, _ eviction: EvictionState
+  ) throws(LMDBError) {
     transaction = try environment.beginWrite()
     self.context = context
+    self.eviction = eviction
   }
 
   deinit {
@@ -98,7 +105,9 @@ final class EntryTransaction {
     let pending = PendingRecord(
       sequence: 0, mode: mode, entryID: entryID, variantHash: view.variantHash, record: record)
     let isRefused = context.purges.refuses(view, pathHash: key.high, mode: mode)
-    guard entryID >= context.purgeFloor, pending.applies(over: currentID), !isRefused else {
+    guard entryID >= context.purgeFloor, pending.applies(over: current.map { StandingEntry($0) }),
+      !isRefused
+    else {
       if isRefused, mode == .refresh, currentID == entryID {
         // The entry was purged by what its confirmation says of it, such as a new tag.
         try removeRow(rowKey, entryID: entryID, because: .purged)
@@ -124,6 +133,7 @@ final class EntryTransaction {
       chunkBytes = row.chunkBytes
       try transaction.delete(tables.pending, entryID.bigEndian)
     }
+    noteArrival(entryID, rowKey, replaces: currentID != nil)
     if let currentID {
       try removeEntry(currentID, because: .replaced)
     } else {
@@ -142,7 +152,7 @@ final class EntryTransaction {
     }
     try deleteExpiry(of: old, entryID)
     try deleteTags(tagHashes, entryID)
-    noteRoute(old, sign: -1)
+    noteBytes(old, entryID, sign: -1)
     try writeRows(record, rowKey, chunkBytes: old.chunkBytes)
     return nil
   }
@@ -164,7 +174,7 @@ final class EntryTransaction {
     for key in expiryKeys(of: row, entryID) {
       try transaction.put(tables.expiry, key, UnsafeRawBufferPointer(start: nil, count: 0))
     }
-    noteRoute(row, sign: 1)
+    noteBytes(row, entryID, sign: 1)
   }
 
   /// A key may have so many variants; the oldest go when there comes one more.
@@ -251,7 +261,7 @@ final class EntryTransaction {
     else { return }
     try deleteExpiry(of: row, entryID)
     try deleteTags(tagHashes, entryID)
-    noteRoute(row, sign: -1)
+    noteBytes(row, entryID, sign: -1)
     if let bytes = try transaction.value(tables.entries, row.key) {
       let view = RecordView(bytes)
       if view == nil || view?.entryID == entryID {
@@ -336,7 +346,8 @@ final class EntryTransaction {
     return key
   }
 
-  private func noteRoute(_ row: OrderRow, sign: Int64) {
+  private func noteBytes(_ row: OrderRow, _ entryID: UInt64, sign: Int64) {
+    eviction.noteBytes(row.bytes, of: entryID, sign: sign)
     var delta = routeDeltas[row.routeID] ?? RouteRow(entryCount: 0, bytes: 0)
     delta.entryCount += sign
     delta.bytes += sign * Int64(clamping: row.bytes)

@@ -1,5 +1,5 @@
 /// The owner of an open LMDB environment and of its write transactions; the only place, beside
-/// StoreReader and StoreSchema, that calls LMDB.
+/// WriteTransaction, StoreReader and StoreSchema, that calls LMDB.
 ///
 /// What LMDB asks of its users, and how it is kept here:
 /// - One environment for one file in a process, and not across processes: StoreFolder's lock.
@@ -10,18 +10,24 @@
 /// - Pages that are freed can be used again two transactions later: the map is larger than the
 ///   store may grow, so that deleting always has pages to work with.
 /// - A file that is shorter than the newest tree says raises SIGBUS on reading: the length is
-///   checked before opening, and the file is kept (sparsely) longer than any commit needs.
+///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Cut short
+///   by somebody else later, it does so until `findLoss` has found out.
+/// - A short write, as a full disk makes it, is reported as EIO: `isDiskFull` tells the two apart.
+/// - A lock file is not opened twice in one process: who opens a data file again, while an old
+///   environment is being left, removes the old lock file first.
 /// - The map's size may change only while no transaction is open in this process, and LMDB does not
 ///   look: `growMap` unmaps the file and maps it again, most likely elsewhere, and whoever holds a
 ///   pointer into the old map reads freed memory. Read transactions that are reset, with their
 ///   cursors, survive it: both take everything from the environment when they are renewed. So
 ///   SnapshotSlots holds the readers out, and the writer, which alone writes, does it between two
-///   transactions. A map that cannot be had again is lost: nothing is read or written from then on.
+///   transactions. A map that cannot be had again is lost: nothing is read or written from then on,
+///   until StoreFile has opened the file anew.
 ///   A shorter map would need the file's end unused: a smaller store keeps its map.
 /// - With MDB_WRITEMAP a full disk raises SIGBUS too: it is never used.
 /// - Tree pages carry no checksum: damage in them shows as an error at best. Records and chunks
 ///   carry ours.
 internal import CLMDB
+internal import Synchronization
 
 #if canImport(Glibc)
   internal import Glibc
@@ -43,6 +49,8 @@ struct LMDBError: Error, Equatable {
   }
   /// As `isDamage`, in a file that was whole when it was opened.
   var isTreeDamage: Bool { code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND }
+  /// A commit failed at its last step: this environment does nothing more.
+  var isPanic: Bool { code == MDB_PANIC }
   var text: String { String(cString: mdb_strerror(code)) }
 
   static func check(_ code: Int32) throws(LMDBError) {
@@ -74,7 +82,11 @@ final class LMDBEnvironment: @unchecked Sendable {
   private var isMapLost = false
   private(set) var tables = StoreTables()
   /// Held until the environment is closed: the lock must outlive it.
-  private let folder: StoreFolder
+  let folder: StoreFolder
+  /// Another one has taken its place, or will: whoever reads turns to that one.
+  let isRetired = Atomic<Bool>(false)
+  /// The longest that the file has been; of the writer alone. It never shrinks by itself.
+  private var fileBytesMax: off_t = 0
 
   /// Opens the data file in `folder`, which holds the lock; makes an empty one where there is none.
   init(folder: StoreFolder, mapSizeBytes: UInt64, readersMax: UInt32) throws(LMDBError) {
@@ -104,8 +116,13 @@ final class LMDBEnvironment: @unchecked Sendable {
   func use(_ tables: StoreTables) { self.tables = tables }
 
   func beginWrite() throws(LMDBError) -> WriteTransaction {
-    if isMapLost { throw LMDBError(code: ENOMEM) }
+    try checkUse()
     return try WriteTransaction(self)
+  }
+
+  private func checkUse() throws(LMDBError) {
+    if isRetired.load(ordering: .relaxed) { throw LMDBError(code: ESTALE) }
+    if isMapLost { throw LMDBError(code: ENOMEM) }
   }
 
   enum MapGrowth: Equatable {
@@ -136,9 +153,10 @@ final class LMDBEnvironment: @unchecked Sendable {
 
   func markForSettingAside() { folder.markForSettingAside() }
 
-  /// Counts the pages in use and the entries, in a read transaction of its own.
+  /// Counts the pages in use and the entries, in a read transaction of its own. Costs a step for
+  /// each transaction whose free pages are not in use again.
   func measure() throws(LMDBError) -> (usedBytes: UInt64, entryCount: UInt64) {
-    if isMapLost { throw LMDBError(code: ENOMEM) }
+    try checkUse()
     var opened: OpaquePointer?
     try LMDBError.check(mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &opened))
     guard let transaction = opened else { throw LMDBError(code: ENOMEM) }
@@ -172,6 +190,60 @@ final class LMDBEnvironment: @unchecked Sendable {
     return pages
   }
 
+  /// What has become of the file behind our back.
+  enum FileLoss: Equatable {
+    /// The name is gone, or leads to another file.
+    case deleted
+    /// It is shorter than it was: what reads its end would be ended by SIGBUS.
+    case cutShort
+    var text: String {
+      switch self {
+      case .deleted: "its file was deleted or replaced"
+      case .cutShort: "its file was cut short"
+      }
+    }
+  }
+
+  /// Looks at the file from outside; nil: it is as it should be. Two system calls.
+  func findLoss() -> FileLoss? {
+    guard let (descriptor, bytes) = fileDescriptorAndBytes() else { return nil }
+    if bytes < fileBytesMax { return .cutShort }
+    return folder.holdsDataFile(descriptor) ? nil : .deleted
+  }
+
+  /// Whether the file at the store's path is this one.
+  var isFileInPlace: Bool {
+    fileDescriptorAndBytes().map { folder.holdsDataFile($0.descriptor) } ?? false
+  }
+
+  private func fileDescriptorAndBytes() -> (descriptor: Int32, bytes: off_t)? {
+    var descriptor: Int32 = -1
+    var status = stat()
+    guard mdb_env_get_fd(handle, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0
+    else { return nil }
+    return (descriptor, status.st_size)
+  }
+
+  /// Whether the file system has next to no room left for us.
+  var isDiskFull: Bool {
+    var system = statvfs()
+    guard let (descriptor, _) = fileDescriptorAndBytes(), fstatvfs(descriptor, &system) == 0
+    else { return false }
+    return UInt64(system.f_bavail) * UInt64(system.f_frsize) < 1024 * 1024
+  }
+
+  /// The number of entries, which costs nothing to know.
+  func countEntries() throws(LMDBError) -> UInt64 {
+    try checkUse()
+    var opened: OpaquePointer?
+    try LMDBError.check(mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &opened))
+    guard let transaction = opened else { throw LMDBError(code: ENOMEM) }
+    defer { mdb_txn_abort(transaction) }
+    var statistics = MDB_stat()
+    try LMDBError.check(mdb_stat(transaction, tables.entries, &statistics))
+    return UInt64(statistics.ms_entries)
+  }
+
   /// Keeps the file longer, without using disk, than `usedEndBytes` and any one commit's growth.
   func keepFileLongEnough() {
     var information = MDB_envinfo()
@@ -180,201 +252,16 @@ final class LMDBEnvironment: @unchecked Sendable {
       mdb_env_stat(handle, &statistics) == MDB_SUCCESS
     else { return }
     let end = (UInt64(information.me_last_pgno) + 1) * UInt64(statistics.ms_psize)
-    var descriptor: Int32 = -1
-    var status = stat()
-    guard mdb_env_get_fd(handle, &descriptor) == MDB_SUCCESS,
-      fstat(descriptor, &status) == 0
-    else { return }
+    // What was cut short must not look whole again: `findLoss` is to find it.
+    guard let (descriptor, bytes) = fileDescriptorAndBytes(), bytes >= fileBytesMax else { return }
+    fileBytesMax = bytes
     let slackBytes: UInt64 = 64 * 1024 * 1024
     let wanted = min(end + slackBytes, UInt64(information.me_mapsize))
-    if UInt64(status.st_size) < wanted {
+    if UInt64(bytes) < wanted {
+      let longer = off_t(min(wanted + slackBytes, UInt64(information.me_mapsize)))
       // A failure leaves the file as long as LMDB makes it, and it looks again after the next
       // commit.
-      _ = ftruncate(descriptor, off_t(min(wanted + slackBytes, UInt64(information.me_mapsize))))
+      if ftruncate(descriptor, longer) == 0 { fileBytesMax = longer }
     }
-  }
-}
-
-/// One write transaction. Dropped without `commit()`, it changes nothing.
-///
-/// Keys are values whose memory is the key's bytes: integers in big-endian order, no padding.
-final class WriteTransaction {
-  private let handle: OpaquePointer
-  private var isOpen = true
-  /// Keeps the environment open.
-  let environment: LMDBEnvironment
-  var tables: StoreTables { environment.tables }
-
-  fileprivate init(_ environment: LMDBEnvironment) throws(LMDBError) {
-    var opened: OpaquePointer?
-    try LMDBError.check(mdb_txn_begin(environment.handle, nil, 0, &opened))
-    guard let opened else { throw LMDBError(code: ENOMEM) }
-    handle = opened
-    self.environment = environment
-  }
-
-  deinit {
-    if isOpen { mdb_txn_abort(handle) }
-  }
-
-  func commit() throws(LMDBError) {
-    isOpen = false
-    try LMDBError.check(mdb_txn_commit(handle))
-  }
-
-  func openTable(_ name: String, flags: UInt32) throws(LMDBError) -> MDB_dbi {
-    var table: MDB_dbi = 0
-    try LMDBError.check(mdb_dbi_open(handle, name, flags, &table))
-    return table
-  }
-
-  /// The number of rows of the unnamed database: the names of the others.
-  func countNamedTables() throws(LMDBError) -> Int {
-    var table: MDB_dbi = 0
-    try LMDBError.check(mdb_dbi_open(handle, nil, 0, &table))
-    var statistics = MDB_stat()
-    try LMDBError.check(mdb_stat(handle, table, &statistics))
-    return Int(statistics.ms_entries)
-  }
-
-  /// The value under `key`, or nil. Valid until this transaction writes again.
-  func value<Key: BitwiseCopyable>(
-    _ table: MDB_dbi, _ key: Key
-  ) throws(LMDBError) -> UnsafeRawBufferPointer? {
-    var found = MDB_val()
-    // SAFETY: LMDB reads the key during the call only and does not write to it.
-    let code = withUnsafeBytes(of: key) { bytes in
-      var keyValue = MDB_val(bytes)
-      return mdb_get(handle, table, &keyValue, &found)
-    }
-    if code == MDB_NOTFOUND { return nil }
-    try LMDBError.check(code)
-    return UnsafeRawBufferPointer(found)
-  }
-
-  func put<Key: BitwiseCopyable>(
-    _ table: MDB_dbi, _ key: Key, _ value: UnsafeRawBufferPointer
-  ) throws(LMDBError) {
-    // SAFETY: LMDB copies key and value during the call.
-    let code = withUnsafeBytes(of: key) { bytes in
-      var keyValue = MDB_val(bytes)
-      var dataValue = MDB_val(value)
-      return mdb_put(handle, table, &keyValue, &dataValue, 0)
-    }
-    try LMDBError.check(code)
-  }
-
-  /// Stores a fixed-size value: its memory, as it is.
-  func put<Key: BitwiseCopyable, Value: BitwiseCopyable>(
-    _ table: MDB_dbi, _ key: Key, value: Value
-  ) throws(LMDBError) {
-    let code = withUnsafeBytes(of: value) { valueBytes in
-      withUnsafeBytes(of: key) { bytes in
-        var keyValue = MDB_val(bytes)
-        var dataValue = MDB_val(valueBytes)
-        return mdb_put(handle, table, &keyValue, &dataValue, 0)
-      }
-    }
-    try LMDBError.check(code)
-  }
-
-  func put<Key: BitwiseCopyable>(
-    _ table: MDB_dbi, _ key: Key, _ value: [UInt8]
-  ) throws(LMDBError) {
-    let code = withUnsafeBytes(of: key) { bytes in
-      value.withUnsafeBytes { valueBytes in
-        var keyValue = MDB_val(bytes)
-        var dataValue = MDB_val(valueBytes)
-        return mdb_put(handle, table, &keyValue, &dataValue, 0)
-      }
-    }
-    try LMDBError.check(code)
-  }
-
-  /// Makes room for a value of `count` bytes, which the caller fills before the next write.
-  func reserve<Key: BitwiseCopyable>(
-    _ table: MDB_dbi, _ key: Key, byteCount: Int
-  ) throws(LMDBError) -> UnsafeMutableRawBufferPointer {
-    var dataValue = MDB_val(mv_size: byteCount, mv_data: nil)
-    let code = withUnsafeBytes(of: key) { bytes in
-      var keyValue = MDB_val(bytes)
-      return mdb_put(handle, table, &keyValue, &dataValue, UInt32(MDB_RESERVE))
-    }
-    try LMDBError.check(code)
-    return UnsafeMutableRawBufferPointer(start: dataValue.mv_data, count: dataValue.mv_size)
-  }
-
-  /// Deletes the row; false: there was none.
-  @discardableResult
-  func delete<Key: BitwiseCopyable>(_ table: MDB_dbi, _ key: Key) throws(LMDBError) -> Bool {
-    let code = withUnsafeBytes(of: key) { bytes in
-      var keyValue = MDB_val(bytes)
-      return mdb_del(handle, table, &keyValue, nil)
-    }
-    if code == MDB_NOTFOUND { return false }
-    try LMDBError.check(code)
-    return true
-  }
-
-  /// A cursor, which ends with the transaction.
-  func cursor(_ table: MDB_dbi) throws(LMDBError) -> OpaquePointer {
-    var opened: OpaquePointer?
-    try LMDBError.check(mdb_cursor_open(handle, table, &opened))
-    guard let opened else { throw LMDBError(code: ENOMEM) }
-    return opened
-  }
-
-  /// The first row at or behind `key`; nil at the end. Valid until this transaction writes again.
-  func row<Key: BitwiseCopyable>(
-    atOrAfter key: Key, _ cursor: OpaquePointer
-  ) throws(LMDBError) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? {
-    var foundKey = MDB_val()
-    var found = MDB_val()
-    let code = withUnsafeBytes(of: key) { bytes in
-      foundKey = MDB_val(bytes)
-      return mdb_cursor_get(cursor, &foundKey, &found, MDB_SET_RANGE)
-    }
-    if code == MDB_NOTFOUND { return nil }
-    try LMDBError.check(code)
-    return (UnsafeRawBufferPointer(foundKey), UnsafeRawBufferPointer(found))
-  }
-}
-
-/// Walking a table from its first row to its last, for `StoreAudit`: what is returned is valid
-/// until the transaction writes.
-extension WriteTransaction {
-  typealias Row = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
-
-  func firstRow(_ cursor: OpaquePointer) throws(LMDBError) -> Row? {
-    try row(cursor, MDB_FIRST)
-  }
-
-  func nextRow(_ cursor: OpaquePointer) throws(LMDBError) -> Row? {
-    try row(cursor, MDB_NEXT)
-  }
-
-  private func row(
-    _ cursor: OpaquePointer, _ operation: MDB_cursor_op
-  ) throws(LMDBError) -> Row? {
-    var key = MDB_val()
-    var value = MDB_val()
-    let code = mdb_cursor_get(cursor, &key, &value, operation)
-    if code == MDB_NOTFOUND { return nil }
-    try LMDBError.check(code)
-    return (UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(value))
-  }
-}
-
-extension MDB_val {
-  init(_ bytes: UnsafeRawBufferPointer) {
-    // SAFETY: LMDB never writes through a key or value that it is given.
-    self.init(
-      mv_size: bytes.count, mv_data: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  init(_ value: MDB_val) {
-    self.init(start: value.mv_data, count: value.mv_size)
   }
 }

@@ -17,11 +17,11 @@ public final class LMDBStore: Sendable {
   let shared: StoreShared
   private let pins: PinTable
   private let marks: VisitedMarks
-  /// Nil once closed.
-  private let environment: Mutex<LMDBEnvironment?>
+  private let current: CurrentEnvironment
 
   private init(
-    _ configuration: StoreConfiguration, _ opened: Opened, _ identitySecret: IdentitySecret,
+    _ configuration: StoreConfiguration, _ opened: StoreOpening.Opened,
+    _ identitySecret: IdentitySecret,
     clock: Clock,
     log: @escaping @Sendable (String) -> Void
   ) {
@@ -29,13 +29,13 @@ public final class LMDBStore: Sendable {
     self.identitySecret = identitySecret
     keySecret = (opened.identity.secretFirst, opened.identity.secretSecond)
     shared = StoreShared(opened.identity, maxSizeBytes: configuration.maxSizeBytes)
-    queue = WriteQueue(configuration, shared)
     pins = PinTable()
+    queue = WriteQueue(configuration, shared, pins)
     marks = VisitedMarks()
-    environment = Mutex(opened.environment)
+    current = CurrentEnvironment(opened.environment)
     let writer = StoreWriter(
-      environment: opened.environment, queue: queue, shared: shared, pins: pins, marks: marks,
-      clock: clock, configuration: configuration, log: log)
+      opened, current, queue: queue, shared: shared, pins: pins, marks: marks, clock: clock,
+      configuration: configuration, log: log)
     WriterThread.start(writer, queue)
   }
 
@@ -44,8 +44,8 @@ public final class LMDBStore: Sendable {
   /// Opens the store in `configuration.path`, or makes an empty one.
   ///
   /// A damaged or foreign file is set aside with a message to `log`, which the writer thread calls
-  /// too. Chunks that a killed process left without a record are deleted before this returns.
-  /// Throws where the folder cannot be made, read or locked.
+  /// too. What this does takes the same time whatever is in the store: chunks that a killed process
+  /// left without a record are deleted in the background. Throws where the folder cannot be made, read or locked.
   public static func open(
     _ configuration: StoreConfiguration, clock: Clock,
     log: @escaping @Sendable (String) -> Void
@@ -56,76 +56,8 @@ public final class LMDBStore: Sendable {
     storeInvariant(configuration.chunkBytes > 0, "chunkBytes is positive")
     let folder = try StoreFolder(path: configuration.path)
     let identitySecret = try IdentitySecret.open(folder: configuration.path, log: log)
-    // The second round opens an empty file: what fails then is no damage.
-    for _ in 0..<2 {
-      if let opened = try openFile(configuration, folder, log) {
-        return LMDBStore(configuration, opened, identitySecret, clock: clock, log: log)
-      }
-    }
-    throw .cannotOpen(path: configuration.path, reason: "an empty store is refused as damaged")
-  }
-
-  private struct Opened {
-    var environment: LMDBEnvironment
-    var identity: StoreIdentity
-  }
-
-  /// Nil: the file was set aside.
-  private static func openFile(
-    _ configuration: StoreConfiguration, _ folder: StoreFolder, _ log: (String) -> Void
-  ) throws(StoreError) -> Opened? {
-    var mapSizeBytes =
-      configuration.mapSizeBytesForTests
-      ?? StoreConfiguration.mapSizeBytes(maxSizeBytes: configuration.maxSizeBytes)
-    switch try folder.inspect() {
-    case .absent: break
-    case .usable(let endBytes):
-      if configuration.mapSizeBytesForTests == nil {
-        mapSizeBytes = max(mapSizeBytes, endBytes + StoreConfiguration.mapHeadroomBytes)
-      }
-    case .damaged(let reason):
-      try folder.setAside(because: reason, log: log)
-    }
-    let damage: String
-    do {
-      let environment = try LMDBEnvironment(
-        folder: folder, mapSizeBytes: mapSizeBytes / 65_536 * 65_536,
-        readersMax: configuration.readersMax)
-      let identity = try StoreSchema.open(environment)
-      environment.keepFileLongEnough()
-      try reclaimLeftovers(environment, floor: identity.purgeFloor)
-      return Opened(environment: environment, identity: identity)
-    } catch StoreSchema.Failure.notOurs(let reason) {
-      damage = reason
-    } catch StoreSchema.Failure.lmdb(let error) {
-      throw .cannotOpen(path: configuration.path, reason: error.text)
-    } catch let error as LMDBError {
-      guard error.isDamage else {
-        throw .cannotOpen(path: configuration.path, reason: error.text)
-      }
-      damage = "LMDB says: \(error.text)"
-    } catch {
-      fatalError("store: an error of a third kind: \(error)")
-    }
-    try folder.setAside(because: damage, log: log)
-    return nil
-  }
-
-  private static func reclaimLeftovers(
-    _ environment: LMDBEnvironment, floor: UInt64
-  ) throws(LMDBError) {
-    let noPins = PinTable()
-    var noRoutes: [UInt64: RouteRow] = [:]
-    var hasMore = true
-    while hasMore {
-      let changes = try EntryTransaction(
-        environment,
-        EntryTransaction.Context(
-          pins: noPins, secret: (0, 0), purgeFloor: floor, purges: PurgeRules(secret: (0, 0)),
-          variantsMax: .max, chunkedBytesMax: .max))
-      hasMore = try changes.reclaimLeftovers(rowsMax: 4096)
-      _ = try changes.commit(routes: &noRoutes, generation: 1)
-    }
+    let opened = try StoreOpening.open(configuration, folder, log: log)
+    return LMDBStore(configuration, opened, identitySecret, clock: clock, log: log)
   }
 
   /// What stands for an identity (a field's or cookie's value) in keys: the same in every opening
@@ -140,11 +72,12 @@ public final class LMDBStore: Sendable {
   ///
   /// `loop`: look-ups of one turn of it share a snapshot, which costs as much as the look-up.
   public func makeReader(for loop: EventLoop? = nil) throws(StoreError) -> StoreReader {
-    guard let environment = environment.withLock({ $0 }) else {
+    guard let environment = current.environment else {
       throw .closed(path: configuration.path)
     }
     do {
-      let reader = try StoreReader(environment, queue, shared, sharesSnapshots: loop != nil)
+      let reader = try StoreReader(
+        environment, current, queue, shared, sharesSnapshots: loop != nil)
       loop?.atTurnEnd { [weak reader] in reader?.release() }
       return reader
     } catch {
@@ -155,13 +88,15 @@ public final class LMDBStore: Sendable {
   /// Notes that an entry was served: it stays longer than one that was not. Costs a load.
   public func markUsed(entryID: UInt64) { marks.mark(entryID) }
 
-  /// Keeps an entry's chunks while its body is served across loop turns. Called within the turn
+  /// Keeps an entry's chunks, those too whose write fails, while its body is served across loop
+  /// turns. Called within the turn
   /// that found the record; false: the chunks are gone already, and the copy is a miss.
   public func pin(entryID: UInt64) -> Bool { pins.pin(entryID) }
 
   /// Ends a `pin` that returned true.
   public func unpin(entryID: UInt64) {
     if pins.unpin(entryID) { queue.append(.reclaim(entryID: entryID)) }
+    queue.release(entryID: entryID)
   }
 
   // MARK: Writing
@@ -250,6 +185,6 @@ public final class LMDBStore: Sendable {
   public func close() {
     queue.stop()
     queue.waitUntilStopped()
-    environment.withLock { $0 = nil }
+    current.replace(by: nil)
   }
 }

@@ -11,7 +11,7 @@ public import CachePolicy
 /// Where the fixed fields lie. The checksum comes first and covers all that follows it.
 enum RecordLayout {
   /// "LRR" and the format's version.
-  static let magic: UInt32 = 0x0252_524c
+  static let magic: UInt32 = 0x0352_524c
   static let checksum = 0
   static let magicOffset = 8
   static let totalBytes = 12
@@ -37,7 +37,9 @@ enum RecordLayout {
   static let lastModifiedBytes = 136
   static let tagsBytes = 140
   static let inlineBodyBytes = 144
-  static let fixedBytes = 148
+  static let begunID = 148
+  static let date = 156
+  static let fixedBytes = 164
   /// In `inlineBodyBytes`: the body lies in chunks.
   static let notInline = UInt32.max
   static let checksumSeed: UInt64 = 0x6c61_7264_6572_0001
@@ -82,6 +84,9 @@ public struct RecordView {
   private func length(_ offset: Int) -> Int { Int(word32(offset)) }
 
   public var entryID: UInt64 { word64(RecordLayout.entryID) }
+  /// The number of the fetch that brought the copy or last confirmed it: what a fetch that began
+  /// earlier says does not count against it.
+  public var begunID: UInt64 { word64(RecordLayout.begunID) }
   public var routeID: UInt64 { word64(RecordLayout.routeID) }
   /// Which variant of its key this is: a hash of the values of the fields that Vary names.
   public var variantHash: UInt64 { word64(RecordLayout.variantHash) }
@@ -108,7 +113,15 @@ public struct RecordView {
       originLifetimeMilliseconds: time(RecordLayout.originLifetime),
       originStaleWhileRevalidateMilliseconds: time(RecordLayout.originStaleWhileRevalidate),
       originStaleIfErrorMilliseconds: time(RecordLayout.originStaleIfError),
-      bodyLength: bodyLength)
+      bodyLength: bodyLength, dateMilliseconds: time(RecordLayout.date))
+  }
+
+  /// Whether it is more recent than another (RFC 9111 §4): by Date, and in the same second by the
+  /// fetch that began later.
+  @inline(__always)
+  public func isMoreRecent(than other: RecordView) -> Bool {
+    let (date, otherDate) = (time(RecordLayout.date), other.time(RecordLayout.date))
+    return date == otherDate ? begunID > other.begunID : date > otherDate
   }
 
   private var varyBlockStart: Int {
@@ -166,6 +179,14 @@ public final class RecordBuffer: @unchecked Sendable {
     memory = .allocate(byteCount: byteCount, alignment: 16)
   }
 
+  /// A record's bytes in memory of their own.
+  public static func copy(of view: RecordView) -> RecordBuffer {
+    let buffer = RecordBuffer(byteCount: view.byteCount)
+    // SAFETY: as many bytes were allocated; the view's are kept by who made it.
+    buffer.memory.copyMemory(from: view.bytes)
+    return buffer
+  }
+
   deinit { memory.deallocate() }
 
   /// Builds a record out of copies of what it is given.
@@ -174,6 +195,7 @@ public final class RecordBuffer: @unchecked Sendable {
   /// `metadata.bodyLength` bytes; nil: the body lies in `chunkCount` chunks under
   /// `metadata.entryID`. `evictAfterMilliseconds` is the wall clock time after which the copy is of
   /// no use (Int64.max: never), `keepUntilMilliseconds` when it is removed even so (nil: never).
+  /// `begunID` is the number of the fetch that says all this; nil: the entry's own.
   /// More `tags` than `StoreConfiguration.tagsMax`, or longer ones together than `tagBytesMax`, are
   /// a programmer's error.
   public static func make(
@@ -181,7 +203,7 @@ public final class RecordBuffer: @unchecked Sendable {
     varyBlock: UnsafeRawBufferPointer, variantHash: UInt64, head: UnsafeRawBufferPointer,
     entityTag: UnsafeRawBufferPointer, lastModified: UnsafeRawBufferPointer,
     tags: [[UInt8]] = [], evictAfterMilliseconds: Int64, keepUntilMilliseconds: Int64?,
-    inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32 = 0
+    inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32 = 0, begunID: UInt64? = nil
   ) -> RecordBuffer {
     RecordTags.encode(tags).withUnsafeBytes { tagSection in
       make(
@@ -189,7 +211,7 @@ public final class RecordBuffer: @unchecked Sendable {
         sections: [wholeKey, varyBlock, head, entityTag, lastModified, tagSection],
         evictAfterMilliseconds: evictAfterMilliseconds,
         keepUntilMilliseconds: keepUntilMilliseconds, inlineBody: inlineBody,
-        chunkCount: chunkCount)
+        chunkCount: chunkCount, begunID: begunID ?? metadata.entryID)
     }
   }
 
@@ -197,7 +219,8 @@ public final class RecordBuffer: @unchecked Sendable {
   private static func make(
     metadata: StoredMetadata, routeID: UInt64, variantHash: UInt64,
     sections: [UnsafeRawBufferPointer], evictAfterMilliseconds: Int64,
-    keepUntilMilliseconds: Int64?, inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32
+    keepUntilMilliseconds: Int64?, inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32,
+    begunID: UInt64
   ) -> RecordBuffer {
     let bodyBytes = inlineBody?.reduce(0) { $0 + $1.count }
     storeInvariant(
@@ -230,6 +253,8 @@ public final class RecordBuffer: @unchecked Sendable {
     put(metadata.status, RecordLayout.status)
     put(metadata.flags.rawValue, RecordLayout.flags)
     put(chunkCount, RecordLayout.chunkCount)
+    put(begunID, RecordLayout.begunID)
+    put(metadata.dateMilliseconds, RecordLayout.date)
     put(bodyBytes.map { UInt32($0) } ?? RecordLayout.notInline, RecordLayout.inlineBodyBytes)
     var end = RecordLayout.fixedBytes
     for (index, section) in (sections + (inlineBody ?? [])).enumerated() {

@@ -91,6 +91,40 @@ final class SnapshotSlots: @unchecked Sendable {
     }
   }
 
+  /// From now on everything is a miss, until `reopen`: turns that have begun end as they began.
+  func loseMap() {
+    monitor.lock()
+    gate.store(Gate.lost.rawValue, ordering: .sequentiallyConsistent)
+    atomicMemoryFence(ordering: .sequentiallyConsistent)
+    monitor.wakeAll()
+    monitor.unlock()
+  }
+
+  /// Runs `body`, which is to find another map, once no reader is within a turn that began before
+  /// `loseMap`; true lets readers in again. False: there is none yet.
+  func reopen(waitMilliseconds: Int64, _ body: () -> Bool) -> Bool {
+    monitor.lock()
+    let isIdle = waitUntilIdle(waitMilliseconds)
+    monitor.unlock()
+    // Unlocked: opening a file takes its time, and who looks something up meanwhile shall not wait.
+    guard isIdle, body() else { return false }
+    gate.store(Gate.open.rawValue, ordering: .sequentiallyConsistent)
+    return true
+  }
+
+  /// False: some reader did not end its turn in time.
+  private func waitUntilIdle(_ waitMilliseconds: Int64) -> Bool {
+    let end = MonitorLock.monotonicMilliseconds + waitMilliseconds
+    while slots.contains(where: {
+      $0.generation.load(ordering: .sequentiallyConsistent) != SnapshotSlot.idle
+    }) {
+      if MonitorLock.monotonicMilliseconds >= end { return false }
+      // No turn tells that it has ended: hits are many and this is seldom.
+      monitor.wait(milliseconds: 1)
+    }
+    return true
+  }
+
   /// Runs `body` while no reader is within a turn; what it returns is the gate's next state. False:
   /// some reader did not end its turn in time, and nothing was done. Readers that begin meanwhile
   /// wait.
@@ -102,16 +136,9 @@ final class SnapshotSlots: @unchecked Sendable {
     }
     gate.store(Gate.closed.rawValue, ordering: .sequentiallyConsistent)
     atomicMemoryFence(ordering: .sequentiallyConsistent)
-    let end = MonitorLock.monotonicMilliseconds + waitMilliseconds
-    while slots.contains(where: {
-      $0.generation.load(ordering: .sequentiallyConsistent) != SnapshotSlot.idle
-    }) {
-      if MonitorLock.monotonicMilliseconds >= end {
-        gate.store(Gate.open.rawValue, ordering: .sequentiallyConsistent)
-        return false
-      }
-      // No turn tells that it has ended: hits are many and this is seldom.
-      monitor.wait(milliseconds: 1)
+    guard waitUntilIdle(waitMilliseconds) else {
+      gate.store(Gate.open.rawValue, ordering: .sequentiallyConsistent)
+      return false
     }
     gate.store(body().rawValue, ordering: .sequentiallyConsistent)
     return true

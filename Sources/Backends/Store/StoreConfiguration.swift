@@ -96,7 +96,8 @@ public enum StoreError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Whether writes land.
 public enum StoreState: Sendable, Equatable {
   case ok
-  /// The last commit failed for this reason; reads go on, and the next write tries again.
+  /// The last write failed for this reason, and the next one tries again; or the file is lost, and
+  /// everything is a miss until another is open.
   case degraded(String)
 }
 

@@ -138,10 +138,35 @@ final class StoreFolder: Sendable {
     if rename(dataPath, target) != 0 && errno != ENOENT {
       throw .cannotOpen(path: path, reason: "cannot set \(dataPath) aside: \(Self.lastErrorText())")
     }
-    unlink(path + "/lock.mdb")
+    removeReaderTable()
     unlink(markerPath)
     log("store \(path): \(reason); set aside as \(target), starting with an empty store")
   }
+
+  /// Whether the folder at the path is still the one that is locked.
+  var isInPlace: Bool {
+    Self.isAt(path + "/lock", lockDescriptor) != false
+  }
+
+  /// Whether the data file at the path is the one that is open as `descriptor`; true where the
+  /// system does not say.
+  func holdsDataFile(_ descriptor: Int32) -> Bool {
+    Self.isAt(dataPath, descriptor) != false
+  }
+
+  var hasDataFile: Bool { access(dataPath, F_OK) == 0 }
+
+  /// Nil: the system does not say.
+  private static func isAt(_ path: String, _ descriptor: Int32) -> Bool? {
+    var named = stat()
+    var opened = stat()
+    guard fstat(descriptor, &opened) == 0 else { return nil }
+    guard stat(path, &named) == 0 else { return errno == ENOENT || errno == ENOTDIR ? false : nil }
+    return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
+  }
+
+  /// Removes LMDB's table of readers: the next environment makes one of its own.
+  func removeReaderTable() { unlink(path + "/lock.mdb") }
 
   /// Leaves a word for the next open: LMDB found damage that it cannot work around.
   func markForSettingAside() {

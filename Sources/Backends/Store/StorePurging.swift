@@ -17,7 +17,7 @@ extension LMDBStore {
   /// goes (`PurgeRules`).
   @discardableResult
   public func purge(_ scope: PurgeScope) -> PurgeReceipt {
-    let floor = shared.nextEntryID.load(ordering: .sequentiallyConsistent) + 1
+    let floor = shared.floorOfNow
     guard let target = PurgeTarget(scope, secret: shared.secret) else {
       return purgeEverything(floor: floor)
     }
@@ -36,10 +36,7 @@ extension LMDBStore {
   public func removeEverything() { purge(.everything) }
 
   private func purgeEverything(floor: UInt64) -> PurgeReceipt {
-    // Two purges at once: the later floor holds.
-    _ = shared.purgeFloor.max(floor, ordering: .sequentiallyConsistent)
-    shared.purges.supersede(floor: floor)
-    queue.append(.purge(floor: shared.purgeFloor.load(ordering: .sequentiallyConsistent)))
+    queue.append(.purge(floor: shared.raisePurgeFloor(to: floor)))
     return PurgeReceipt(floor: floor)
   }
 }

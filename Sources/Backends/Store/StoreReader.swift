@@ -17,11 +17,13 @@ internal import Synchronization
 #endif
 
 public final class StoreReader {
-  private let environment: LMDBEnvironment
+  private var environment: LMDBEnvironment
+  /// Where another environment is found, when this one is retired.
+  private let current: CurrentEnvironment
   private let queue: WriteQueue
   private let shared: StoreShared
-  private let transaction: OpaquePointer
-  private let cursor: OpaquePointer
+  private var transaction: OpaquePointer
+  private var cursor: OpaquePointer
   private let slot = SnapshotSlot()
   private let verified = VerifiedTable()
   /// Whether `end()` leaves the snapshot for the next look-up, until `release()`.
@@ -41,8 +43,8 @@ public final class StoreReader {
   private enum CursorState { case start, within, end }
 
   init(
-    _ environment: LMDBEnvironment, _ queue: WriteQueue, _ shared: StoreShared,
-    sharesSnapshots: Bool
+    _ environment: LMDBEnvironment, _ current: CurrentEnvironment, _ queue: WriteQueue,
+    _ shared: StoreShared, sharesSnapshots: Bool
   ) throws(LMDBError) {
     // As within a turn: the map must not move meanwhile.
     shared.slots.register(slot)
@@ -55,6 +57,7 @@ public final class StoreReader {
     }
     shared.slots.leave(slot)
     self.environment = environment
+    self.current = current
     self.queue = queue
     self.shared = shared
     self.sharesSnapshots = sharesSnapshots
@@ -94,11 +97,31 @@ public final class StoreReader {
 
   private func renew() {
     hasSnapshot =
-      shared.slots.enter(slot, shared.generation) && mdb_txn_renew(transaction) == MDB_SUCCESS
+      shared.slots.enter(slot, shared.generation) && isInUse()
+      && mdb_txn_renew(transaction) == MDB_SUCCESS
     if hasSnapshot && mdb_cursor_renew(transaction, cursor) != MDB_SUCCESS {
       mdb_txn_reset(transaction)
       hasSnapshot = false
     }
+  }
+
+  /// Whether the environment is the store's, or could be changed for it. Called behind the gate,
+  /// which opens only when a retired environment has been replaced.
+  @inline(__always)
+  private func isInUse() -> Bool {
+    !environment.isRetired.load(ordering: .relaxed) || moveToCurrent()
+  }
+
+  @inline(never)
+  private func moveToCurrent() -> Bool {
+    guard let next = current.environment, next !== environment,
+      // Without a transaction of its own it finds nothing, and tries again in the next turn.
+      let (begun, opened) = try? Self.open(next)
+    else { return false }
+    mdb_cursor_close(cursor)
+    mdb_txn_abort(transaction)
+    (environment, transaction, cursor) = (next, begun, opened)
+    return true
   }
 
   /// Ends reading: all views and buffers that it returned are invalid.
@@ -115,6 +138,11 @@ public final class StoreReader {
   func release() {
     storeInvariant(!isReading, "release() follows end()")
     if hasSnapshot { leave() }
+    // The disk of a file that was deleted is free once nobody has it open.
+    if environment.isRetired.load(ordering: .relaxed) {
+      renew()
+      leave()
+    }
   }
 
   private func leave() {
@@ -163,18 +191,18 @@ public final class StoreReader {
       if records[..<index].contains(where: { $0.variantHash == variantHash }) { continue }
       let stored = pending.hidesSnapshot ? nil : storedRecord(variantHash)
       // What is purged is no current entry: the writer removes it before it puts another there.
-      var currentID = stored.flatMap { isPurged($0) ? nil : $0.entryID }
+      var current = stored.flatMap { isPurged($0) ? nil : StandingEntry($0) }
       var winner: RecordBuffer?
       var storedIsGone = false
       for record in records[index...] where record.variantHash == variantHash {
-        guard record.applies(over: currentID) else { continue }
+        guard record.applies(over: current) else { continue }
         if isPurged(record.record.view) {
           // An entry that is purged by what its confirmation says of it goes, and so does what it
           // confirms; a new entry that is purged leaves what is there.
-          if record.mode == .refresh { (currentID, winner, storedIsGone) = (nil, nil, true) }
+          if record.mode == .refresh { (current, winner, storedIsGone) = (nil, nil, true) }
           continue
         }
-        currentID = record.entryID
+        current = StandingEntry(record.record.view)
         winner = record.record
       }
       if let winner {

@@ -210,11 +210,18 @@ struct StoreIdentity {
   /// Purges whose entries are not all removed yet.
   var purges: [PurgeRules.Purge]
   var routes: [UInt64: RouteRow]
+
+  func isSameStore(as other: StoreIdentity) -> Bool {
+    secretFirst == other.secretFirst && secretSecond == other.secretSecond
+  }
+
+  /// The IDs that this opening gives are larger; those of earlier ones are smaller.
+  var entryIDsStart: UInt64 { epoch << 40 }
 }
 
 enum StoreSchema {
   /// Raised with every change of a row's or record's meaning.
-  static let format: UInt64 = 2
+  static let format: UInt64 = 3
 
   enum Failure: Error {
     /// Set the file aside.
@@ -223,7 +230,12 @@ enum StoreSchema {
   }
 
   /// Opens the tables, makes them in an empty file, and starts a new epoch.
-  static func open(_ environment: LMDBEnvironment) throws(Failure) -> StoreIdentity {
+  ///
+  /// `kept`: what the file is to be one of, where it takes the place of one that was in use. An
+  /// empty one takes it over; another store's is not ours.
+  static func open(
+    _ environment: LMDBEnvironment, keeping kept: StoreIdentity? = nil
+  ) throws(Failure) -> StoreIdentity {
     do {
       let transaction = try environment.beginWrite()
       let isNew = try transaction.countNamedTables() == 0
@@ -245,8 +257,11 @@ enum StoreSchema {
       tables.purges = try transaction.openTable("purges", flags: flags)
       tables.routes = try transaction.openTable("routes", flags: flags)
       environment.use(tables)
-      if isNew { try writeNewMeta(transaction) }
+      if isNew { try writeNewMeta(transaction, kept) }
       let identity = try startEpoch(transaction)
+      if let kept, !identity.isSameStore(as: kept) {
+        throw Failure.notOurs("it is another store's")
+      }
       try transaction.commit()
       try environment.sync()
       return identity
@@ -259,13 +274,17 @@ enum StoreSchema {
     }
   }
 
-  private static func writeNewMeta(_ transaction: WriteTransaction) throws(LMDBError) {
+  private static func writeNewMeta(
+    _ transaction: WriteTransaction, _ kept: StoreIdentity?
+  ) throws(LMDBError) {
     var random = SystemRandomNumberGenerator()
     let meta = transaction.tables.meta
+    let secret = kept.map { Secret($0.secretFirst, $0.secretSecond) }
     try transaction.put(meta, MetaKey.format.bytes, value: format)
-    try transaction.put(meta, MetaKey.secret.bytes, value: Secret(random.next(), random.next()))
-    try transaction.put(meta, MetaKey.epoch.bytes, value: UInt64(0))
-    try transaction.put(meta, MetaKey.purgeFloor.bytes, value: UInt64(0))
+    try transaction.put(
+      meta, MetaKey.secret.bytes, value: secret ?? Secret(random.next(), random.next()))
+    try transaction.put(meta, MetaKey.epoch.bytes, value: kept?.epoch ?? 0)
+    try transaction.put(meta, MetaKey.purgeFloor.bytes, value: kept?.purgeFloor ?? 0)
   }
 
   private struct Secret: BitwiseCopyable {

@@ -34,11 +34,23 @@ final class StoreShared: Sendable {
   init(_ identity: StoreIdentity, maxSizeBytes: UInt64) {
     self.maxSizeBytes = Atomic(maxSizeBytes)
     purgeFloor = Atomic(identity.purgeFloor)
-    nextEntryID = Atomic(identity.epoch << 40)
+    nextEntryID = Atomic(identity.entryIDsStart)
     secret = (identity.secretFirst, identity.secretSecond)
     purges = PurgeRules(secret: secret, stored: identity.purges)
     report.withLock { $0.routes = identity.routes }
   }
+
+  /// Makes everything void that has a lower ID; returns the floor that holds, which is to be
+  /// written.
+  func raisePurgeFloor(to floor: UInt64) -> UInt64 {
+    // Two purges at once: the later floor holds.
+    let held = purgeFloor.max(floor, ordering: .sequentiallyConsistent).newValue
+    purges.supersede(floor: floor)
+    return held
+  }
+
+  /// Above every ID given before now.
+  var floorOfNow: UInt64 { nextEntryID.load(ordering: .sequentiallyConsistent) + 1 }
 
   func countNotStored(_ reason: NotStoredReason) {
     report.withLock { $0.notStored[reason, default: 0] += 1 }

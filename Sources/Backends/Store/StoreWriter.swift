@@ -9,7 +9,7 @@ internal import CachePolicy
 internal import Synchronization
 
 final class StoreWriter {
-  private let environment: LMDBEnvironment
+  private let file: StoreFile
   private let queue: WriteQueue
   private let shared: StoreShared
   private let pins: PinTable
@@ -20,26 +20,30 @@ final class StoreWriter {
 
   private var usedBytes: UInt64
   private var routes: [UInt64: RouteRow]
-  /// Where the eviction goes on: the ID of the next entry to look at.
-  private var hand: UInt64 = 0
+  private var eviction: EvictionState
+  private let names = DepartedNames()
   private var nextKeepUntilMilliseconds: Int64?
   /// Removals whose commit failed.
   private var carriedOver: [QueuedWrite] = []
   /// Entries below the purge floor may be left.
   private var mayHavePurged = true
   private var purgeSweep = PurgeSweep()
-  /// The size asks for a longer map, and readers were in the way.
-  private var awaitsMap = false
+  /// Chunks without a record may be left, of entries below this ID.
+  private var leftoversEnd: UInt64?
   /// Background work failed: it waits for the next write or a second.
   private var isBackgroundBlocked = false
   private static let idleMilliseconds: Int64 = 1000
+  /// How many rows of leftovers one step deletes: a chunk's is a page to read.
+  private static let leftoverRowsMax = 512
+  /// How many removals are kept while they cannot be committed.
+  static let carriedOverMax = 16_384
 
   init(
-    environment: LMDBEnvironment, queue: WriteQueue, shared: StoreShared, pins: PinTable,
-    marks: VisitedMarks, clock: Clock, configuration: StoreConfiguration,
-    log: @escaping @Sendable (String) -> Void
+    _ opened: StoreOpening.Opened, _ current: CurrentEnvironment, queue: WriteQueue,
+    shared: StoreShared, pins: PinTable, marks: VisitedMarks, clock: Clock,
+    configuration: StoreConfiguration, log: @escaping @Sendable (String) -> Void
   ) {
-    self.environment = environment
+    file = StoreFile(opened, current, shared, configuration, log: log)
     self.queue = queue
     self.shared = shared
     self.pins = pins
@@ -48,19 +52,28 @@ final class StoreWriter {
     self.configuration = configuration
     self.log = log
     usedBytes = 0
+    eviction = EvictionState(trialStart: opened.identity.entryIDsStart)
     routes = shared.report.withLock { $0.routes }
     // The first commit or background step sets it right.
     nextKeepUntilMilliseconds = 0
-    measure()
+    leftoversEnd = opened.identity.entryIDsStart
+    if let count = try? opened.environment.countEntries() {
+      shared.report.withLock { $0.entryCount = count }
+    }
   }
 
+  private var environment: LMDBEnvironment { file.environment }
+
   func run() {
+    // Not before the first hit: it looks at every part of the list of free pages.
+    measure()
     while let batch = queue.nextBatch(
       hasOtherWork: !isBackgroundBlocked && hasBackgroundWork,
-      idleMilliseconds: needsIdleTurns ? Self.idleMilliseconds : nil)
+      idleMilliseconds: Self.idleMilliseconds)
     {
       isBackgroundBlocked = false
-      if awaitsMap { growMap() }
+      lookAtFile()
+      if file.awaitsMap { file.growMap() }
       if !batch.isEmpty || !carriedOver.isEmpty { process(batch) }
       if hasBackgroundWork { isBackgroundBlocked = !stepBackground() }
       advancePurges()
@@ -73,9 +86,20 @@ final class StoreWriter {
 
   private var maxSizeBytes: UInt64 { shared.maxSizeBytes.load(ordering: .sequentiallyConsistent) }
 
-  private var needsIdleTurns: Bool {
-    nextKeepUntilMilliseconds != nil || !carriedOver.isEmpty || isBackgroundBlocked
-      || shared.purges.awaitsOthers || awaitsMap
+  /// Goes on with another file where this one is lost.
+  private func lookAtFile() {
+    file.look()
+    guard let lossReason = file.lossReason else { return }
+    noteState(.degraded(lossReason))
+    guard let identity = file.reopen() else { return }
+    routes = identity.routes
+    purgeSweep = PurgeSweep()
+    eviction = EvictionState(trialStart: shared.floorOfNow)
+    nextKeepUntilMilliseconds = 0
+    mayHavePurged = true
+    shared.report.withLock { $0.routes = routes }
+    measure()
+    noteState(.ok)
   }
 
   // MARK: Batches
@@ -83,11 +107,15 @@ final class StoreWriter {
   private func process(_ batch: [QueuedWrite]) {
     let writes = carriedOver + batch
     carriedOver = []
-    if writes.contains(where: { if case .resize = $0.write { true } else { false } }) { growMap() }
-    makeRoom(for: writes.reduce(0) { $0 + Self.sizeBytes($1.write) })
+    if writes.contains(where: { if case .resize = $0.write { true } else { false } }) {
+      file.growMap()
+    }
+    let neededBytes = writes.reduce(0) { $0 + $1.write.storedBytes }
+    makeRoom(for: neededBytes)
     var result = attempt(writes)
     if case .failure(let error) = result {
-      if error.isFull { _ = evict(freeing: max(maxSizeBytes / 16, 1)) }
+      // Of what there is, which may be far below the size where the disk is small.
+      if error.isFull { _ = evict(freeing: max(usedBytes / 16, neededBytes, 1)) }
       // Pages that one transaction frees are not the next one's to use: let one pass.
       if error.isFull { commitNothing() }
       result = attempt(writes)
@@ -96,7 +124,13 @@ final class StoreWriter {
     switch result {
     case .success(let reasons):
       outcomes = reasons
-      noteState(reasons.contains(.storeFull) ? .degraded("no room within the size") : .ok)
+      // A commit without a put may have had nothing to write, and says nothing of the disk.
+      let hasLanded = zip(writes, reasons).contains { $0.write.isRefusable && $1 == nil }
+      if reasons.contains(.storeFull) {
+        noteState(.degraded("no room within the size"))
+      } else if hasLanded {
+        noteState(.ok)
+      }
     case .failure(let error):
       outcomes = refuse(writes, because: error)
     }
@@ -114,7 +148,7 @@ final class StoreWriter {
       outcomes.reserveCapacity(writes.count)
       var roomBytes = Int64(clamping: maxSizeBytes) - Int64(clamping: usedBytes)
       for queued in writes {
-        outcomes.append(try apply(queued.write, to: changes, roomBytes: &roomBytes))
+        outcomes.append(try changes.apply(queued.write, roomBytes: &roomBytes))
       }
       try commit(changes)
       if writes.contains(where: { if case .purge = $0.write { true } else { false } }) {
@@ -126,50 +160,27 @@ final class StoreWriter {
     }
   }
 
-  private func apply(
-    _ write: StoreWrite, to changes: EntryTransaction, roomBytes: inout Int64
-  ) throws(LMDBError) -> NotStoredReason? {
-    let size = Int64(clamping: Self.sizeBytes(write))
-    if write.isRefusable {
-      guard size <= roomBytes else {
-        if case .chunk(_, let entryID, _, _) = write { try changes.reclaim(entryID) }
-        if case .record(let record, _, .insert, _) = write {
-          try changes.reclaim(record.view.entryID)
-        }
-        return .storeFull
-      }
-      roomBytes -= size
-    }
-    switch write {
-    case .record(let record, let key, let mode, let variantsMax):
-      return try changes.put(record, key: key, mode: mode, variantsMax: variantsMax)
-    case .chunk(let chunk, let entryID, let index, _):
-      return try changes.put(chunk, ChunkKey(entryID, index))
-    case .reclaim(let entryID): try changes.reclaim(entryID)
-    case .remove(let key): try changes.remove(key)
-    case .purge(let floor):
-      try changes.transaction.put(
-        changes.tables.meta, MetaKey.purgeFloor.bytes, value: floor)
-      try changes.deleteRules(floor: floor)
-    case .purgeRule(let purge): try changes.putRule(purge)
-    case .forgetRule(let purge): try changes.deleteRule(purge)
-    case .damagedRecord(let key): try changes.removeDamaged(key)
-    case .damagedChunk(let key): try changes.removeDamaged(key)
-    case .sweep, .resize: break
-    }
-    return nil
-  }
-
   /// Gives up what may be given up, and commits the removals alone, or keeps them.
   private func refuse(
     _ writes: [QueuedWrite], because error: LMDBError
   ) -> [NotStoredReason?] {
     let reason: NotStoredReason = error.isFull ? .storeFull : .storeFailed
-    noteState(.degraded(error.text))
-    if error.isTreeDamage { environment.markForSettingAside() }
+    noteFailure(error)
     let removals = writes.filter { !$0.write.isRefusable }
-    if !removals.isEmpty, case .failure = attempt(removals) { carriedOver = removals }
+    if !removals.isEmpty, case .failure = attempt(removals) { carryOver(removals) }
     return writes.map { $0.write.isRefusable ? reason : nil }
+  }
+
+  /// Keeps removals for the next attempt. More than can be kept become one: everything goes, which
+  /// is more than was asked for, and never less.
+  private func carryOver(_ removals: [QueuedWrite]) {
+    carriedOver = removals
+    guard removals.count > Self.carriedOverMax, let last = removals.last else { return }
+    let floor = shared.raisePurgeFloor(to: shared.floorOfNow)
+    carriedOver = [QueuedWrite(sequence: last.sequence, write: .purge(floor: floor))]
+    // Among them were the chunks of fills that went wrong.
+    leftoversEnd = floor
+    log("store \(configuration.path): too many removals wait for a commit: everything is removed")
   }
 
   private func finish(
@@ -206,15 +217,6 @@ final class StoreWriter {
     }
   }
 
-  private static func sizeBytes(_ write: StoreWrite) -> UInt64 {
-    switch write {
-    case .record(let record, _, _, _):
-      StoreSizes.recordBytes(record.bytes.count, tagCount: record.view.tags.count)
-    case .chunk(let chunk, _, _, _): StoreSizes.chunkBytes(chunk.count)
-    default: 0
-    }
-  }
-
   // MARK: Transactions
 
   private func begin() throws(LMDBError) -> EntryTransaction {
@@ -224,13 +226,14 @@ final class StoreWriter {
         pins: pins, secret: shared.secret,
         purgeFloor: shared.purgeFloor.load(ordering: .sequentiallyConsistent),
         purges: shared.purges, variantsMax: configuration.variantsMax,
-        chunkedBytesMax: maxSizeBytes / 2))
+        chunkedBytesMax: maxSizeBytes / 2, marks: marks, names: names), eviction)
   }
 
   private func commit(_ changes: EntryTransaction) throws(LMDBError) {
     let generation = shared.generation.load(ordering: .relaxed) + 1
     nextKeepUntilMilliseconds = try changes.commit(routes: &routes, generation: generation)
     shared.generation.store(generation, ordering: .sequentiallyConsistent)
+    eviction = changes.eviction
     environment.keepFileLongEnough()
     let counts = changes.counts
     shared.report.withLock { report in
@@ -250,7 +253,7 @@ final class StoreWriter {
       try transaction.put(environment.tables.meta, MetaKey.pause.bytes, value: UInt64(0))
       try transaction.commit()
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
     }
   }
 
@@ -262,6 +265,11 @@ final class StoreWriter {
       report.usedBytes = measured.usedBytes
       report.entryCount = measured.entryCount
     }
+  }
+
+  private func noteFailure(_ error: LMDBError) {
+    file.note(error)
+    noteState(.degraded(file.lossReason ?? error.text))
   }
 
   private func noteState(_ state: StoreState) {
@@ -279,31 +287,6 @@ final class StoreWriter {
 
   // MARK: Room
 
-  /// How long new turns may have to wait for those that run, where the map is to be moved.
-  private static let readersOutMilliseconds: Int64 = 20
-
-  private func growMap() {
-    let wanted = StoreConfiguration.mapSizeBytes(maxSizeBytes: maxSizeBytes)
-    guard wanted > environment.mapSizeBytes else {
-      awaitsMap = false
-      return
-    }
-    let wasMoved = shared.slots.withReadersOut(
-      waitMilliseconds: Self.readersOutMilliseconds
-    ) {
-      switch environment.growMap(toBytes: wanted) {
-      case .grown: return .open
-      case .kept:
-        log("store \(configuration.path): no address space for a larger size")
-        return .open
-      case .lost:
-        log("store \(configuration.path): its map is lost: not storing, not serving from it")
-        return .lost
-      }
-    }
-    awaitsMap = !wasMoved
-  }
-
   private func makeRoom(for bytes: UInt64) {
     let maxBytes = maxSizeBytes
     // Each round removes something, or there is nothing left to remove.
@@ -313,18 +296,25 @@ final class StoreWriter {
     }
   }
 
-  /// Removes entries worth about so many bytes. False: none was removed.
+  /// Removes entries worth about so many bytes. False: there is none to remove.
   private func evict(freeing wantedBytes: UInt64) -> Bool {
     do throws(LMDBError) {
       let changes = try begin()
+      if let leftoversEnd {
+        _ = try changes.reclaimLeftovers(below: leftoversEnd, rowsMax: Self.leftoverRowsMax)
+      }
       _ = try changes.removePassed(
         .evictAfter, nowMilliseconds: clock.nowMilliseconds, wantedBytes: wantedBytes)
-      try changes.removeBySieve(hand: &hand, marks: marks, wantedBytes: wantedBytes)
-      guard changes.counts.removed > 0 else { return false }
+      let entryCount = shared.report.withLock { $0.entryCount }
+      names.grow(toCount: entryCount)
+      let storedBytes = routes.values.reduce(Int64(0)) { $0 + $1.bytes }
+      let goesOn = try changes.evict(
+        wantedBytes: wantedBytes, trialBytesMax: storedBytes / 10, entryCount: entryCount)
+      let freedBytes = changes.counts.freedBytes
       try commit(changes)
-      return true
+      return goesOn || freedBytes > 0
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
       return false
     }
   }
@@ -332,7 +322,7 @@ final class StoreWriter {
   // MARK: Background
 
   private var hasBackgroundWork: Bool {
-    if mayHavePurged || usedBytes > maxSizeBytes { return true }
+    if mayHavePurged || leftoversEnd != nil || usedBytes > maxSizeBytes { return true }
     if shared.purges.hasSweepWork { return true }
     return nextKeepUntilMilliseconds.map { $0 <= clock.nowMilliseconds } ?? false
   }
@@ -341,13 +331,19 @@ final class StoreWriter {
   /// to do about it.
   private func stepBackground() -> Bool {
     // What was purged goes before what is of use.
-    if usedBytes > maxSizeBytes && !mayHavePurged && !shared.purges.hasSweepWork {
+    let isTidy = !mayHavePurged && leftoversEnd == nil && !shared.purges.hasSweepWork
+    if usedBytes > maxSizeBytes && isTidy {
       return evict(freeing: usedBytes - maxSizeBytes / 100 * 97)
     }
     do throws(LMDBError) {
       let changes = try begin()
       let hasMore = try changes.removePurged()
       _ = try changes.removePassed(.keepUntil, nowMilliseconds: clock.nowMilliseconds)
+      var hasLeftovers = false
+      if let leftoversEnd {
+        hasLeftovers = try changes.reclaimLeftovers(
+          below: leftoversEnd, rowsMax: Self.leftoverRowsMax)
+      }
       var sweep = purgeSweep
       let swept = try sweep.step(changes, shared.purges.waiting)
       try commit(changes)
@@ -355,9 +351,10 @@ final class StoreWriter {
       shared.purges.markSwept(
         swept, generation: shared.generation.load(ordering: .sequentiallyConsistent))
       mayHavePurged = hasMore
+      if !hasLeftovers { leftoversEnd = nil }
       return true
     } catch {
-      noteState(.degraded(error.text))
+      noteFailure(error)
       return false
     }
   }

@@ -10,10 +10,28 @@ internal import CachePolicy
 
 /// How a record replaces what is there.
 public enum WriteMode: Sendable {
-  /// A new entry: in place of an older one of its variant, not of a newer one.
+  /// A new entry: in place of one of its variant that was brought or confirmed by an earlier fetch,
+  /// not by a later one.
   case insert
-  /// New metadata for the entry that is there (a 304, a HEAD): only if it is the same entry.
+  /// New metadata for the entry that is there (a 304, a HEAD): only if it is the same entry, and no
+  /// later fetch has spoken of it.
   case refresh
+}
+
+/// The entry at a place, as far as it decides what may take the place.
+struct StandingEntry: Equatable {
+  var entryID: UInt64
+  var begunID: UInt64
+
+  init(entryID: UInt64, begunID: UInt64) {
+    self.entryID = entryID
+    self.begunID = begunID
+  }
+
+  init(_ view: RecordView) {
+    entryID = view.entryID
+    begunID = view.begunID
+  }
 }
 
 struct PendingRecord {
@@ -23,12 +41,12 @@ struct PendingRecord {
   var variantHash: UInt64
   var record: RecordBuffer
 
-  /// Whether this write takes the place of the entry `current` (nil: none is there).
-  func applies(over current: UInt64?) -> Bool {
-    switch mode {
-    case .insert: current.map { $0 <= entryID } ?? true
-    case .refresh: current == entryID
-    }
+  /// Whether this write takes the place of the entry `current` (nil: none is there). A slow answer
+  /// never replaces what a later request brought (RFC 9111 §4).
+  func applies(over current: StandingEntry?) -> Bool {
+    guard let current else { return mode == .insert }
+    guard current.begunID <= record.view.begunID else { return false }
+    return mode == .insert ? current.entryID <= entryID : current.entryID == entryID
   }
 }
 
@@ -45,6 +63,8 @@ struct PendingKey {
 struct WriteOverlay {
   private var keys: [StoreKey: PendingKey] = [:]
   private var chunks: [ChunkKey: (sequence: UInt64, chunk: BodyChunk)] = [:]
+  /// Chunks that failed, of bodies that are being read while they come: they stay until nobody does.
+  private var held: [ChunkKey: BodyChunk] = [:]
   /// All that came, in order; `logStart` of them are pruned.
   private var log: [LogEntry] = []
   private var logStart = 0
@@ -62,12 +82,13 @@ struct WriteOverlay {
   }
 
   /// 0: a reader need not look.
-  var count: Int { keys.count + chunks.count }
+  var count: Int { keys.count + chunks.count + held.count }
+  var heldCount: Int { held.count }
   /// Whether `prune` has something to do once the readers have moved on.
   var awaitsReaders: Bool { !settled.isEmpty }
 
   func pending(_ key: StoreKey) -> PendingKey? { keys[key] }
-  func chunk(_ key: ChunkKey) -> BodyChunk? { chunks[key]?.chunk }
+  func chunk(_ key: ChunkKey) -> BodyChunk? { chunks[key]?.chunk ?? held[key] }
 
   mutating func put(_ record: PendingRecord, key: StoreKey) {
     keys[key, default: PendingKey()].records.append(record)
@@ -90,6 +111,13 @@ struct WriteOverlay {
     for entry in log[logStart...] where failed.contains(entry.sequence) {
       forget(entry.place) { $0 == entry.sequence }
     }
+  }
+
+  /// Keeps a chunk whose write failed for those who read its body, until `release`.
+  mutating func hold(_ chunk: BodyChunk, key: ChunkKey) { held[key] = chunk }
+
+  mutating func release(entryID: UInt64) {
+    held = held.filter { $0.key.entryID != entryID }
   }
 
   /// Notes that all writes up to `sequence` are in snapshots from `generation` on.

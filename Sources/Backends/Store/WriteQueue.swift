@@ -57,10 +57,13 @@ final class WriteQueue: @unchecked Sendable {
   private var state: State
   private let purges: PurgeRules
   private let slots: SnapshotSlots
+  private let pins: PinTable
   private let bytesMax: Int
   private let commitIntervalMilliseconds: Int64
   /// How many keys and chunks the overlay holds: readers look in it only if there are any.
   let overlayCount = Atomic<Int>(0)
+  /// Those among them that failed and are kept for readers; more while `settle` decides.
+  private let heldCount = Atomic<Int>(0)
 
   private struct State {
     var writes: [QueuedWrite] = []
@@ -82,7 +85,8 @@ final class WriteQueue: @unchecked Sendable {
     var batchBytesMax: Int
   }
 
-  init(_ configuration: StoreConfiguration, _ shared: StoreShared) {
+  init(_ configuration: StoreConfiguration, _ shared: StoreShared, _ pins: PinTable) {
+    self.pins = pins
     purges = shared.purges
     slots = shared.slots
     bytesMax = configuration.queueBytesMax
@@ -156,6 +160,17 @@ final class WriteQueue: @unchecked Sendable {
     }
   }
 
+  /// The last pin of an entry is gone: what was kept of it for its readers goes too.
+  func release(entryID: UInt64) {
+    guard heldCount.load(ordering: .sequentiallyConsistent) != 0 else { return }
+    locked { state in
+      // Pinned again meanwhile: the next unpin comes here too.
+      guard !pins.isPinned(entryID) else { return }
+      state.overlay.release(entryID: entryID)
+      publishOverlayCount(state)
+    }
+  }
+
   /// Puts a write without an overlay into the queue; nothing happens once it is stopped.
   func append(_ write: StoreWrite) {
     locked { state in _ = append(write, to: &state) }
@@ -183,6 +198,7 @@ final class WriteQueue: @unchecked Sendable {
 
   private func publishOverlayCount(_ state: State) {
     overlayCount.store(state.overlay.count, ordering: .sequentiallyConsistent)
+    heldCount.store(state.overlay.heldCount, ordering: .sequentiallyConsistent)
   }
 
   /// Waits until all that came before is committed or has failed.
@@ -272,10 +288,15 @@ final class WriteQueue: @unchecked Sendable {
     _ batch: [QueuedWrite], failed: Set<UInt64>, settledSequence: UInt64, generation: UInt64
   ) -> UInt64 {
     locked { state in
-      for queued in batch where failed.contains(queued.sequence) {
-        if case .chunk(_, let entryID, _, _) = queued.write { noteFailed(entryID, &state) }
-      }
       state.overlay.drop(failed)
+      // Raised before the pins are looked at: an unpin that this misses comes to `release`.
+      if !failed.isEmpty { heldCount.add(failed.count, ordering: .sequentiallyConsistent) }
+      for queued in batch where failed.contains(queued.sequence) {
+        guard case .chunk(let chunk, let entryID, let index, _) = queued.write else { continue }
+        noteFailed(entryID, &state)
+        // Whoever began the body reads on: a store that fails costs no client its answer.
+        if pins.isPinned(entryID) { state.overlay.hold(chunk, key: ChunkKey(entryID, index)) }
+      }
       state.overlay.settle(through: settledSequence, generation: generation)
       state.bytes -= batch.reduce(0) { $0 + $1.write.bytes }
       if let last = batch.last { state.processedSequence = last.sequence }

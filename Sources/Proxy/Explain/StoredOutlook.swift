@@ -131,6 +131,9 @@ extension StoredOutlook {
       let own = routed.route.notStored(fetch, for: head).map { "; detail=\($0.rawValue)" }
       now = "larder; fwd=\(fetch.reason.rawValue)\(own ?? detail)"
       then = Self.sentences(fetch, machine)
+      if found?.record.metadata.flags.contains(.contradicted) == true {
+        then.append("the origin has contradicted the copy: it serves once it is confirmed again")
+      }
     case .pass(let reason):
       let own = routed.unkeyed.map { "; detail=\($0.rawValue)" } ?? detail
       now = "larder; fwd=\(reason.rawValue)\(own)"

@@ -30,7 +30,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   let connection: Connection
   let source: FetchSource
   var machine: StrategyMachine
-  var copy: (entryID: UInt64, fields: Fields)?
+  /// What the origin may be asked about what is stored.
+  var question: ValidationQuestion?
   var phase = Phase.waiting
   private(set) var fetch: StrategyMachine.Fetch?
   private(set) var passReason: StrategyMachine.ForwardReason?
@@ -38,6 +39,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   var goneEntryID: UInt64?
   /// Why the request has no place in the store; nil: it has one, or needs none.
   var unkeyedReason: NotStoredReason?
+  /// The origin has once confirmed what was not there.
+  private var hasLostCopy = false
   var fill: Fill?
   /// The client is gone, unanswered or in the middle of its answer.
   private var clientHasLeft = false
@@ -57,14 +60,15 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   init(
     repository: Repository, connection: Connection, head: RequestHead, path: [UInt8],
     route: RouteContext, machine: StrategyMachine, key: StoreKey?, wholeKey: [UInt8],
-    copy: (entryID: UInt64, fields: Fields)?
+    question: ValidationQuestion?, postKey: StoreKey?
   ) {
     self.repository = repository
     self.connection = connection
     self.machine = machine
-    self.copy = copy
+    self.question = question
     source = FetchSource(
-      head: head, path: path, route: route, peer: connection.peerHost, key: key, wholeKey: wholeKey)
+      head: head, path: path, route: route, peer: connection.peerHost, key: key,
+      wholeKey: wholeKey, postKey: postKey)
   }
 
   var services: Services { repository.services }
@@ -111,9 +115,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   /// Follows the key's running fill, or begins it.
   private func joinOrStart(tableKey: StoreKey) {
-    let validated = fetch?.isConditional == true ? copy?.entryID : nil
     var plan = repository.plan(
-      source, notStored: nil, validated: validated, copyMayStandIn: machine.mayStandIn,
+      source, notStored: nil, question: question, copyMayStandIn: machine.mayStandIn,
       isShared: true)
     plan.tableKey = tableKey
     let (outcome, fill) = services.fillTable.joinOrStart(
@@ -155,14 +158,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   /// A fetch that nobody joins.
   private func startAlone(notStored: NotStoredReason?) {
-    let validated = notStored == nil && fetch?.isConditional == true ? copy?.entryID : nil
     let plan = repository.plan(
-      source, notStored: notStored, validated: validated, copyMayStandIn: machine.mayStandIn,
-      isShared: false)
+      source, notStored: notStored, question: notStored == nil ? question : nil,
+      copyMayStandIn: machine.mayStandIn, isShared: false)
     let fill = Fill(plan: plan, repository: repository)
     isCollapsed = false
     self.fill = fill
-    if notStored == nil { services.fillTable.enter(fill) }
+    if plan.mayLand { services.fillTable.enter(fill) }
     _ = fill.join(self)
     start(fill, plan)
   }
@@ -180,8 +182,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     requestBody.isWanted = body != nil
     // Before the fetch begins: its answer may be here when `start` returns.
     if body != nil { connection.acceptBody() }
-    let request = repository.originRequest(
-      source, plan, validators: copy?.fields ?? Fields(), body: body)
+    let request = repository.originRequest(source, plan, body: body)
     fill.wait(self, on: worker)
     fill.start(request, source)
   }
@@ -209,13 +210,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   private func answerArrived(_ progress: Fill.Progress) {
     switch progress.ending {
-    case .confirmed:
-      if isCollapsed, copy?.entryID != fill?.plan.validatedEntryID {
-        // Another variant was confirmed, which says nothing of this one.
-        leaveFill()
-        joinOrStart(tableKey: source.key!)
-        return
-      }
+    case .confirmed(let confirmation):
+      if isCollapsed, !mayShare(confirmation) { return }
       perform(machine.originAnswered(status: 304, confirmsCopy: true))
       return
     case .copyLost:
@@ -225,7 +221,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       lastError = error
       brokenStatus = progress.head?.status
       leaveFill()
-      perform(machine.originFailed())
+      perform(machine.originFailed(afterStatus: brokenStatus))
       return
     case .whole, nil: break
     }
@@ -247,26 +243,48 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       return false
     }
     guard let block = head.varyBlock else { return true }
+    return isVariant(block) { head.fields }
+  }
+
+  /// The same of a copy that the fill had confirmed.
+  private func mayShare(_ confirmation: Confirmation) -> Bool {
+    guard confirmation.isShareable else {
+      leaveFill()
+      startAlone(notStored: nil)
+      return false
+    }
+    return isVariant(confirmation.varyBlock) {
+      StoredHead.fields(of: confirmation.record.view.head)
+    }
+  }
+
+  /// Whether a block is this request's. Where it is not, another variant is wanted, and there is one
+  /// fill for all who want the same.
+  private func isVariant(_ block: [UInt8], of response: () -> Fields) -> Bool {
     let request = OriginRequestBuilder.forwardedFields(
       source.head.fields, route: source.route, forStore: true)
     if repository.matches(block: block.span, request) { return true }
-    // Another variant is wanted: one fill for all who want the same.
     leaveFill()
     let own =
-      repository.selectingBlock(response: head.fields, request: request, ignore: false) ?? []
+      repository.selectingBlock(response: response(), request: request, ignore: false) ?? []
     let variant = Vary.variantHash(own.span)
     let key = source.key!
     joinOrStart(tableKey: StoreKey(high: key.high ^ variant, low: key.low &+ variant))
     return false
   }
 
-  /// The copy that the origin confirmed is gone: the whole answer is fetched.
+  /// The copy that the origin confirmed is not there: the whole answer is fetched.
   func refetchWhole() {
     leaveFill()
     machine.copyVanished()
-    copy = nil
-    fetch?.isConditional = false
-    joinOrStart(tableKey: source.key!)
+    question = nil
+    // Another's fill may ask the same question again: who has been here before goes alone.
+    if hasLostCopy {
+      startAlone(notStored: nil)
+    } else {
+      hasLostCopy = true
+      joinOrStart(tableKey: source.key!)
+    }
   }
 
   func waitForFill() {

@@ -7,6 +7,10 @@ extension Exchange {
   func serveCopy(_ use: StrategyMachine.CopyUse) {
     let reader = repository.reader
     reader.begin()
+    if use == .confirmed, case .confirmed(let confirmation) = fill?.progress.ending {
+      withExtendedLifetime(confirmation) { serve(confirmation.record.view, use) }
+      return
+    }
     guard
       let record = repository.selectRecord(
         source.key!, wholeKey: source.wholeKey, request: source.head.fields)
@@ -54,7 +58,7 @@ extension Exchange {
     case .deadline:
       // Without a copy the network is waited for, which is still on its way.
       machine.copyVanished()
-      copy = nil
+      question = nil
       if let progress = fill?.progress, progress.head != nil { beginRelay(progress) }
     case .networkFailed, .stale:
       if let progress = fill?.progress, progress.head != nil {
@@ -163,7 +167,6 @@ extension Exchange {
     phase = .relaying
     let isMiss = head.notStored == nil && fetch != nil
     repository.count(isMiss ? .miss : .pass, route: source.route, isCollapsed: isCollapsed)
-    if passReason == .method { repository.invalidate(source, answer: head) }
     connection.answerHasBegun = true
     if isNotModified(head) {
       writeNotModified(head)

@@ -1,8 +1,9 @@
 internal import Backends
 internal import CachePolicy
+internal import Synchronization
 
-/// The repository's side towards the network: what a fetch is for and what it sends, fetches that no
-/// client waits for, and what becomes of a copy that the origin confirms.
+/// The repository's side towards the network: what a fetch is for and what it sends, and fetches that
+/// no client waits for.
 extension Repository {
   /// Starts a fetch that no client waits for. One a key at a time: where one runs, nothing happens.
   func refreshInBackground(
@@ -15,17 +16,25 @@ extension Repository {
     let source = FetchSource(
       head: worker.head.copy(), path: placement.path, route: route, peer: "", key: key,
       wholeKey: placement.wholeKey)
-    fetchInBackground(source, replacing: record, copy)
+    fetchInBackground(
+      source, question(source), replacing: StoredMoment(record),
+      copyMayStandIn: copy.mayServeOnFailure)
+  }
+
+  /// What a fetch may ask of what is stored for its key. Within the reader's begin and end.
+  private func question(_ source: FetchSource) -> ValidationQuestion? {
+    question(
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields,
+      policy: source.route.policy)
   }
 
   private func fetchInBackground(
-    _ source: FetchSource, replacing record: RecordView?, _ copy: CopyState?
+    _ source: FetchSource, _ question: ValidationQuestion?, replacing known: StoredMoment?,
+    copyMayStandIn: Bool
   ) {
-    var copied = Fields()
-    if let record, copy?.hasValidator == true { copied = validators(of: record) }
     let plan = plan(
-      source, notStored: nil, validated: copied.count > 0 ? record?.entryID : nil,
-      copyMayStandIn: copy?.mayServeOnFailure == true, isShared: true, isBackground: true)
+      source, notStored: nil, question: question, copyMayStandIn: copyMayStandIn, isShared: true,
+      isBackground: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
       source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
@@ -36,12 +45,18 @@ extension Repository {
       return fill
     }
     guard case .start = outcome, let fill else { return }
-    let request = originRequest(source, plan, validators: copied, body: nil)
-    let known = record.map { StoredMoment($0) }
+    fill.whenCopyIsLost = { [self] in
+      // In a turn of its own: the fill that is ending is in the table still.
+      worker.loop.later { [self] in
+        fetchInBackground(source, nil, replacing: known, copyMayStandIn: copyMayStandIn)
+      }
+    }
+    let request = originRequest(source, plan, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
     worker.loop.later { [self] in
       // Between the look-up and the table another loop's refresh may have landed and left it.
       if isReplaced(known, source) {
+        fill.whenCopyIsLost = nil
         fill.end(.copyLost)
       } else {
         fill.start(request, source)
@@ -102,7 +117,9 @@ extension Repository {
       let wait = copy.timeToLiveMilliseconds - Warmer.leadMilliseconds(of: copy)
       if wait > 0 { return .fresh(waitMilliseconds: wait) }
     }
-    fetchInBackground(source, replacing: record, copy)
+    fetchInBackground(
+      source, question(source), replacing: record.map { StoredMoment($0) },
+      copyMayStandIn: copy?.mayServeOnFailure == true)
     guard let copy, let record, record.metadata.responseTimeMilliseconds >= lastLookMilliseconds,
       copy.lifetimeMilliseconds > 0
     else { return .cold }
@@ -112,30 +129,31 @@ extension Repository {
 
   /// What a fetch for this request is for.
   func plan(
-    _ source: FetchSource, notStored: NotStoredReason?, validated: UInt64?, copyMayStandIn: Bool,
-    isShared: Bool, isBackground: Bool = false
+    _ source: FetchSource, notStored: NotStoredReason?, question: ValidationQuestion?,
+    copyMayStandIn: Bool, isShared: Bool, isBackground: Bool = false
   ) -> FillPlan {
     let forStore = notStored == nil
+    let isChange = !source.head.method.isSafe
+    let storeKey = source.key ?? source.postKey
     return FillPlan(
-      tableKey: isShared ? source.key : nil, storeKey: source.key ?? StoreKey(high: 0, low: 0),
+      tableKey: isShared ? source.key : nil, storeKey: storeKey ?? StoreKey(high: 0, low: 0),
       wholeKey: source.wholeKey, route: source.route, method: source.head.method,
       request: OriginRequestBuilder.forwardedFields(
         source.head.fields, route: source.route, forStore: forStore),
       directives: source.route.directives(of: source.head.fields), notStored: notStored,
-      validatedEntryID: validated, copyMayStandIn: copyMayStandIn,
-      tags: forStore ? CopyTags.tags(of: source.route, path: source.path) : [],
-      requestTimeMilliseconds: services.clock.nowMilliseconds, isBackground: isBackground)
+      question: question, change: isChange ? source : nil, copyMayStandIn: copyMayStandIn,
+      tags: storeKey != nil ? CopyTags.tags(of: source.route, path: source.path) : [],
+      requestTimeMilliseconds: services.clock.nowMilliseconds, isBackground: isBackground,
+      purgeCount: services.purgeCount.load(ordering: .sequentiallyConsistent))
   }
 
   /// The request that goes to the origin for a plan.
   func originRequest(
-    _ source: FetchSource, _ plan: FillPlan, validators: Fields,
+    _ source: FetchSource, _ plan: FillPlan,
     body: (source: any OriginBodySource, length: Int64?)?
   ) -> OriginRequest {
     var fields = plan.request
-    if plan.validatedEntryID != nil {
-      Validation.makeConditional(&fields, stored: validators)
-    }
+    plan.question?.apply(to: &fields)
     return originRequest(source, fields, body: body)
   }
 
@@ -196,10 +214,14 @@ extension Repository {
   /// a copy that is gone, is no failure.
   private func noteRefresh(_ fill: Fill, _ ending: Fill.Ending) {
     let key = fill.plan.storeKey
-    if ending == .confirmed { services.refreshFailures.forget(key) }
-    guard fill.plan.isBackground, !fill.hasLanded, ending != .confirmed, ending != .copyLost,
-      !fill.isInvalidated
-    else { return }
+    switch ending {
+    case .confirmed:
+      services.refreshFailures.forget(key)
+      return
+    case .copyLost: return
+    case .whole, .failed: break
+    }
+    guard fill.plan.isBackground, !fill.hasLanded, !fill.isInvalidated else { return }
     services.refreshFailures.failed(key, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
@@ -210,57 +232,5 @@ extension Repository {
     if case .requestBodyFailed = error { return }
     services.failures.note(
       error, of: fill.plan.route, nowMilliseconds: services.clock.nowMilliseconds)
-  }
-
-  /// Brings a confirmed copy up to date; false: it is no longer there.
-  func refresh(
-    _ entryID: UInt64, of plan: FillPlan, with fields: Fields, version: ReceivedVersion,
-    nowMilliseconds now: Int64
-  ) -> Bool {
-    reader.begin()
-    defer { reader.end() }
-    var candidate = plan.wholeKey.withUnsafeBytes {
-      reader.firstRecord(plan.storeKey, wholeKey: $0)
-    }
-    while let record = candidate, record.entryID != entryID { candidate = reader.nextRecord() }
-    guard let record = candidate else { return false }
-    let stored = StoredHead.fields(of: record.head)
-    guard Validation.confirms(stored: stored, notModified: fields) else { return false }
-    let merged = Validation.merge(
-      stored: stored, notModified: fields, targeted: plan.route.targetedCacheControl)
-    let directives = ResponseDirectives(merged, targeted: plan.route.targetedCacheControl)
-    // The 304's own Age counts (a cache before the origin may have confirmed), but is not kept.
-    var spoken = merged
-    if let age = fields.first(.age) { spoken.appendKnown(.age, value: age.span) }
-    var metadata = Freshness.originWords(
-      status: record.metadata.status, spoken, directives,
-      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now)
-    if let reason = Storability.decide(
-      method: .get, request: plan.request, requestDirectives: plan.directives,
-      status: metadata.status, response: merged, responseDirectives: directives,
-      policy: plan.route.policy, metadata: metadata, identity: plan.route.keyedIdentity)
-    {
-      // The confirmation itself forbids to keep what it confirms.
-      countNotStored(reason)
-      services.store.remove(key: plan.storeKey)
-      return false
-    }
-    guard let tags = CopyTags.adding(originTagsOf: merged, to: plan.tags) else {
-      countNotStored(.unusableTags)
-      services.store.remove(key: plan.storeKey)
-      return false
-    }
-    metadata.entryID = entryID
-    metadata.bodyLength = record.bodyLength
-    metadata.flags.receivedVersion = version
-    let refreshed = RecordWriter.make(
-      metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
-      varyBlock: Array(record.varyBlock), tags: tags, fields: merged,
-      encodedHead: Fill.encode(status: metadata.status, merged),
-      inlineBody: record.isInline ? [record.inlineBody] : nil, chunkCount: record.chunkCount)
-    _ = services.store.put(
-      refreshed, key: plan.storeKey, mode: .refresh,
-      variantsMax: plan.route.policy.maxVariants)
-    return true
   }
 }

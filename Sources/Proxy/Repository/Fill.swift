@@ -56,8 +56,8 @@ final class Fill: @unchecked Sendable {
 
   enum Ending: Equatable, Sendable {
     case whole
-    /// The origin confirmed the copy that the fill set out to validate.
-    case confirmed
+    /// The origin confirmed a copy that the fill asked about.
+    case confirmed(Confirmation)
     case failed(OriginError)
     /// The origin confirmed a copy that is no longer there: the whole answer is needed.
     case copyLost
@@ -113,14 +113,18 @@ final class Fill: @unchecked Sendable {
   static let uncommittedBytesMax = 4 * 1024 * 1024
 
   let plan: FillPlan
-  /// The ID that what is stored of it gets.
-  let entryID: UInt64
+  /// The ID that what is stored of it gets. Fixed before the head is out.
+  private(set) var entryID: UInt64
   /// As long as it runs, purges that came after its begin are kept for it; nil: nothing may be
   /// stored of it.
-  let ticket: FillTicket?
+  private(set) var ticket: FillTicket?
   let chunkBytes: Int
   let repository: Repository
   let shared = Mutex(Shared())
+
+  /// What is done where the origin confirmed a copy that is not there; readers see to that
+  /// themselves.
+  var whenCopyIsLost: (() -> Void)?
 
   // Of the owner loop.
   var transfer: (any OriginTransfer)?
@@ -132,6 +136,8 @@ final class Fill: @unchecked Sendable {
   var isSpilling = false
   var isEnded = false
   var isWakeScheduled = false
+  /// The purges that followed from this fill's own answer.
+  var ownPurges = 0
   /// What it was begun for, so that the rest of a body that breaks off can be asked for.
   var source: FetchSource?
   /// The running transfer brings the rest of a body, not an answer of its own.
@@ -155,6 +161,18 @@ final class Fill: @unchecked Sendable {
     resumptionsLeft =
       plan.method == .get
       ? min(plan.route.endpoint.retriesMax, repository.worker.limits.bodyResumptions) : 0
+  }
+
+  /// What is stored of the fill gets a new ID, behind all purges until now. False: one of them was
+  /// not its own, and may mean what it brings.
+  func beginAnew() -> Bool {
+    ticket = repository.services.store.beginFill()
+    entryID = ticket!.entryID
+    // Behind the new ID: a purge that is not counted yet has a later one.
+    let purgeCount = repository.services.purgeCount.load(ordering: .sequentiallyConsistent)
+    if purgeCount == plan.purgeCount + ownPurges { return true }
+    ticket = nil
+    return false
   }
 
   deinit {
@@ -345,8 +363,10 @@ struct FillPlan: Sendable {
   var directives: RequestDirectives
   /// Why its answer is not to be stored, whatever it says; nil: it may be.
   var notStored: NotStoredReason?
-  /// The copy whose validators went along.
-  var validatedEntryID: UInt64?
+  /// What the origin is asked about stored copies; nil: nothing, the whole answer is wanted.
+  var question: ValidationQuestion?
+  /// The request whose success makes copies void; nil: it changes nothing.
+  var change: FetchSource?
   /// A good copy is there that may stand in for a failing network: no error takes its place.
   var copyMayStandIn: Bool
   /// The route's own tags for the request's path; nil: they cannot be made.
@@ -354,4 +374,10 @@ struct FillPlan: Sendable {
   var requestTimeMilliseconds: Int64
   /// No client began it: a refresh, or `warm`.
   var isBackground = false
+  /// The purges of the process before it began.
+  var purgeCount: Int
+
+  /// Whether anything of the answer may land: also that of a POST which has a place among the
+  /// answers to GET.
+  var mayLand: Bool { notStored == nil || change?.postKey != nil }
 }

@@ -31,8 +31,10 @@ extension Fill {
 
   private func goesOnUnread(_ shared: Shared) -> Bool {
     // Nothing has been sent, and somebody else may have the place.
-    if plan.notStored != nil || queued != nil { return false }
-    if shared.head != nil, !shared.isStoring || isSpilling { return false }
+    if queued != nil { return false }
+    let isWanted =
+      shared.head == nil ? plan.notStored == nil : shared.isStoring && !isSpilling
+    guard isWanted else { return false }
     if plan.isBackground || shared.hasSatisfied { return true }
     return plan.route.policy.whenAbandoned.goesOn(
       receivedBytes: UInt64(shared.received), declaredBytes: shared.head?.contentLength)

@@ -54,7 +54,7 @@ extension Fill {
     guard metadata != nil, let head = progress.head else { return }
     // The origin may have come to forbid what it allowed (RFC 9111 §3.4).
     let merged = Validation.merge(
-      stored: head.fields, notModified: answer.fields,
+      stored: head.fields, answer: answer.fields,
       targeted: plan.route.targetedCacheControl)
     let now = owner.clock.nowMilliseconds
     let words = AnswerWords(

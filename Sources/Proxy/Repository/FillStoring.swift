@@ -22,8 +22,8 @@ extension Fill: OriginResponseReceiver {
       continueBody(resumption, answer)
       return
     }
-    if answer.status == 304, let validated = plan.validatedEntryID {
-      confirm(validated, answer)
+    if answer.status == 304, plan.question != nil {
+      confirm(answer)
       return
     }
     if let unasked = unasked(answer) {
@@ -33,26 +33,27 @@ extension Fill: OriginResponseReceiver {
       return
     }
     let now = owner.clock.nowMilliseconds
-    var fields = Fill.dated(answer.fields, now)
+    let fields = Fill.dated(answer.fields, now)
+    bearOnCopies(answer, fields)
     if let reason = plan.notStored {
-      publish(
-        Head(
-          status: answer.status, fields: fields,
-          encoded: Fill.encode(status: answer.status, fields), ownFields: Fields(),
-          contentLength: answer.contentLength, version: answer.version, notStored: reason,
-          varyBlock: [],
-          isShareable: false, tags: [], ageMilliseconds: nil))
+      guard let words = wordsForLaterGets(answer, fields, now), beginAnew() else {
+        publishUnstored(answer, fields, because: reason)
+        return
+      }
+      publish(answer, fields, words, notStored: nil)
       return
     }
-    let words = AnswerWords(
-      status: answer.status, fields, on: plan.route, method: plan.method, request: plan.request,
-      requestDirectives: plan.directives, ownTags: plan.tags,
-      requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
-    ) { response, ignoresVary in
-      repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
-    }
+    let words = words(fields, status: answer.status, now)
+    publish(answer, fields, words, notStored: words.notStored ?? notStoredReason(answer))
+  }
+
+  /// Publishes an answer as its words will have it. `reason`: why it is not stored; nil: it is.
+  private func publish(
+    _ answer: OriginResponseHead, _ all: Fields, _ words: AnswerWords,
+    notStored reason: NotStoredReason?
+  ) {
+    var fields = all
     let directives = words.directives
-    let reason = words.notStored ?? notStoredReason(answer)
     var ownFields = Fields()
     if reason == nil {
       metadata = words.metadata
@@ -92,7 +93,7 @@ extension Fill: OriginResponseReceiver {
   }
 
   /// Shows the head to the readers.
-  private func publish(_ head: Head) {
+  func publish(_ head: Head) {
     repository.fillAnswered(self, head)
     shared.withLock { shared in
       shared.head = head
@@ -127,8 +128,11 @@ extension Fill: OriginResponseReceiver {
   }
 
   /// What keeps an answer out of the store that its words would let in.
-  private func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
-    if answer.status >= 400, plan.copyMayStandIn { return .status }
+  func notStoredReason(_ answer: OriginResponseHead) -> NotStoredReason? {
+    // What the origin says is gone stands in for nothing.
+    if answer.status >= 400, plan.copyMayStandIn, !Invalidation.meansGone(status: answer.status) {
+      return .status
+    }
     guard answer.endIsKnown else { return .endUnknown }
     if let length = answer.contentLength, length > plan.route.maxEntrySizeBytes {
       return .tooLarge
@@ -303,6 +307,8 @@ extension Fill: OriginResponseReceiver {
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)
     repository.fillEnded(self, ending)
+    if case .copyLost = ending { whenCopyIsLost?() }
+    whenCopyIsLost = nil
     wakeSoon()
   }
 
@@ -324,26 +330,26 @@ extension Fill: OriginResponseReceiver {
     let record = makeRecord(
       metadata, inlineBody: isInline ? chunks.map(\.bytes) : nil,
       chunkCount: isInline ? 0 : UInt32(chunkCount))
-    // Under the lock that `invalidate` takes: an invalidation on another loop comes before, and the
-    // record is not put, or behind, and then its removal follows the record.
-    let (isInvalidated, refused) = withExtendedLifetime(chunks) {
-      shared.withLock { shared -> (Bool, NotStoredReason?) in
-        if shared.isInvalidated { return (true, nil) }
-        return (
-          false,
-          repository.services.store.put(
-            record, key: plan.storeKey, mode: .insert,
-            variantsMax: plan.route.policy.maxVariants)
-        )
-      }
-    }
-    if isInvalidated {
-      stopStoring(.invalidated)
-    } else if let refused {
-      stopStoring(refused, isCounted: true)
+    let refused = withExtendedLifetime(chunks) { put(record) }
+    if let refused {
+      stopStoring(refused.reason, isCounted: refused.isCounted)
     } else {
       hasLanded = true
       repository.fillLanded(self)
+    }
+  }
+
+  /// Puts a record in under the fill's entry; nil: it is in. `isCounted`: the store has counted why
+  /// not.
+  ///
+  /// Under the lock that `invalidate` takes: an invalidation on another loop comes before, and the
+  /// record is not put, or behind, and then its removal follows the record.
+  func put(_ record: RecordBuffer) -> (reason: NotStoredReason, isCounted: Bool)? {
+    shared.withLock { shared -> (NotStoredReason, Bool)? in
+      if shared.isInvalidated { return (.invalidated, false) }
+      let refused = repository.services.store.put(
+        record, key: plan.storeKey, mode: .insert, variantsMax: plan.route.policy.maxVariants)
+      return refused.map { ($0, true) }
     }
   }
 
@@ -367,13 +373,12 @@ extension Fill: OriginResponseReceiver {
 
   // MARK: 304
 
-  /// The origin confirms the copy: its head is brought up to date (RFC 9111 §4.3.4).
-  private func confirm(_ validated: UInt64, _ answer: OriginResponseHead) {
+  /// The origin confirms a copy: its head is brought up to date (RFC 9111 §4.3.4).
+  private func confirm(_ answer: OriginResponseHead) {
     let now = owner.clock.nowMilliseconds
-    let isRefreshed = repository.refresh(
-      validated, of: plan, with: Fill.dated(answer.fields, now), version: answer.version,
-      nowMilliseconds: now)
+    let confirmation = repository.confirm(
+      self, with: Fill.dated(answer.fields, now), version: answer.version, nowMilliseconds: now)
     // The transfer is left to end by itself: to cut it would cost its connection.
-    end(isRefreshed ? .confirmed : .copyLost)
+    end(confirmation.map { .confirmed($0) } ?? .copyLost)
   }
 }

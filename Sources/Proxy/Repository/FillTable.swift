@@ -71,7 +71,7 @@ final class FillTable: Sendable {
   /// A fill has ended.
   func leave(_ fill: Fill) {
     let plan = fill.plan
-    guard plan.notStored == nil else { return }
+    guard plan.mayLand else { return }
     state.withLock { state in
       if let key = plan.tableKey, state.fills[key] === fill { state.fills[key] = nil }
       guard var landing = state.landing[plan.storeKey] else { return }
@@ -81,10 +81,10 @@ final class FillTable: Sendable {
   }
 
   /// Fills of this key that run now must not land: what they bring may be older than the change
-  /// that invalidated it. Requests from now on begin a new one.
-  func invalidate(_ key: StoreKey) {
+  /// that invalidated it. Requests from now on begin a new one. `change`: the one that invalidates.
+  func invalidate(_ key: StoreKey, by change: Fill? = nil) {
     let running = state.withLock { state in
-      let running = state.landing[key] ?? []
+      let running = (state.landing[key] ?? []).filter { $0 !== change }
       for fill in running {
         if let joined = fill.plan.tableKey, state.fills[joined] === fill {
           state.fills[joined] = nil
@@ -96,11 +96,11 @@ final class FillTable: Sendable {
   }
 
   /// The same for every fill of which this is so.
-  func invalidate(where isCovered: (Fill) -> Bool) {
+  func invalidate(by change: Fill? = nil, where isCovered: (Fill) -> Bool) {
     let keys = state.withLock { state in
       state.landing.filter { $0.value.contains(where: isCovered) }.map(\.key)
     }
-    for key in keys { invalidate(key) }
+    for key in keys { invalidate(key, by: change) }
   }
 
   /// Nobody joins the fills of which this is so any more; they may land.

@@ -6,7 +6,7 @@ enum RecordWriter {
   static func make(
     metadata: StoredMetadata, route: RouteContext, wholeKey: [UInt8], varyBlock: [UInt8],
     tags: [[UInt8]], fields: Fields, encodedHead: [UInt8], inlineBody: [UnsafeRawBufferPointer]?,
-    chunkCount: UInt32
+    chunkCount: UInt32, begunID: UInt64? = nil
   ) -> RecordBuffer {
     let entityTag = fields.first(.eTag) ?? []
     let lastModified = fields.first(.lastModified) ?? []
@@ -23,7 +23,7 @@ enum RecordWriter {
                 keepUntilMilliseconds: route.policy.keepMilliseconds.map {
                   metadata.responseTimeMilliseconds + $0
                 },
-                inlineBody: inlineBody, chunkCount: chunkCount)
+                inlineBody: inlineBody, chunkCount: chunkCount, begunID: begunID)
             }
           }
         }

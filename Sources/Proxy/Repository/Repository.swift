@@ -72,13 +72,13 @@ final class Repository: RequestHandler, @unchecked Sendable {
     var machine = route.machine(for: worker.head)
     guard route.keepsCopies(for: worker.head.method) else {
       let action = machine.requestArrived(copy: nil)
-      begin(connection, route, machine, action, key: nil, copy: nil)
+      begin(connection, route, machine, action, key: nil, postKey: postKey(route))
       return
     }
     if let reason = makeKey(worker.head, route) {
       machine.requestLacksKey()
       let action = machine.requestArrived(copy: nil)
-      begin(connection, route, machine, action, key: nil, copy: nil, unkeyed: reason)
+      begin(connection, route, machine, action, key: nil, unkeyed: reason)
       return
     }
     let key = storeKey()
@@ -105,25 +105,29 @@ final class Repository: RequestHandler, @unchecked Sendable {
       case .streaming(let stream): stream.start()
       case .gone:
         let action = machine.requestArrived(copy: nil)
-        begin(connection, route, machine, action, key: key, copy: nil, goneEntryID: entryID)
+        begin(connection, route, machine, action, key: key, goneEntryID: entryID)
       }
     default:
-      let found = record.map { (entryID: $0.entryID, fields: validators(of: $0)) }
+      var question: ValidationQuestion?
+      if case .fetch(let fetch) = action, fetch.isShared {
+        question = self.question(
+          key, wholeKey: placement.wholeKey, request: worker.head.fields, policy: route.policy)
+      }
       reader.end()
-      begin(connection, route, machine, action, key: key, copy: found)
+      begin(connection, route, machine, action, key: key, question: question)
     }
   }
 
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
-    _ action: StrategyMachine.Action, key: StoreKey?,
-    copy: (entryID: UInt64, fields: Fields)?, goneEntryID: UInt64? = nil,
-    unkeyed: NotStoredReason? = nil
+    _ action: StrategyMachine.Action, key: StoreKey?, question: ValidationQuestion? = nil,
+    postKey: StoreKey? = nil, goneEntryID: UInt64? = nil, unkeyed: NotStoredReason? = nil
   ) {
     let exchange = Exchange(
       repository: self, connection: connection, head: worker.head.copy(), path: placement.path,
-      route: route, machine: machine, key: key, wholeKey: key == nil ? [] : placement.wholeKey,
-      copy: copy)
+      route: route, machine: machine, key: key,
+      wholeKey: key == nil && postKey == nil ? [] : placement.wholeKey, question: question,
+      postKey: postKey)
     exchange.goneEntryID = goneEntryID
     exchange.unkeyedReason = unkeyed
     connection.exchange = exchange
@@ -147,13 +151,14 @@ final class Repository: RequestHandler, @unchecked Sendable {
     }
   }
 
-  /// The newest copy that the request selects (RFC 9111 §4.1). Within `reader.begin` and `end`.
+  /// The most recent copy that the request selects (RFC 9111 §4, §4.1). Within `reader.begin` and
+  /// `end`.
   func selectRecord(_ key: StoreKey, wholeKey: [UInt8], request: Fields) -> RecordView? {
     var best: RecordView?
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     let hasCandidates = candidate != nil
     while let record = candidate {
-      let isNewer = best.map { $0.entryID < record.entryID } ?? true
+      let isNewer = best.map { record.isMoreRecent(than: $0) } ?? true
       if isNewer, isSelected(record.varyBlock, request) { best = record }
       candidate = reader.nextRecord()
     }
@@ -161,9 +166,16 @@ final class Repository: RequestHandler, @unchecked Sendable {
     return best
   }
 
-  private func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+  func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
     if block.isEmpty { return true }
     return matches(block: Span(_unsafeBytes: block), request)
+  }
+
+  /// `Vary.differsInNegotiationAlone`, of a block that may hold digests.
+  func differsInNegotiationAlone(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+    let block = Span<UInt8>(_unsafeBytes: block)
+    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
+    return Vary.differsInNegotiationAlone(block: block, request: request)
   }
 
   /// Whether a request selects what carries a block of `selectingBlock`.
@@ -195,18 +207,6 @@ final class Repository: RequestHandler, @unchecked Sendable {
       result.append(name: fields.bytes.span.extracting(line.name), value: value.span)
     }
     return result
-  }
-
-  /// The fields by which a copy can be validated, in memory of their own.
-  func validators(of record: RecordView) -> Fields {
-    var fields = Fields()
-    if !record.entityTag.isEmpty {
-      fields.appendKnown(.eTag, value: Span(_unsafeBytes: record.entityTag))
-    }
-    if !record.lastModified.isEmpty {
-      fields.appendKnown(.lastModified, value: Span(_unsafeBytes: record.lastModified))
-    }
-    return fields
   }
 
   // MARK: Counting
@@ -244,7 +244,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
 }
 
 /// The request that a fetch is made for, in memory of its own.
-struct FetchSource {
+struct FetchSource: Sendable {
   var head: RequestHead
   var path: [UInt8]
   var route: RouteContext
@@ -253,4 +253,6 @@ struct FetchSource {
   /// nil: the request has no place in the store.
   var key: StoreKey?
   var wholeKey: [UInt8]
+  /// Where a POST's answer may land for later GETs; nil: nowhere.
+  var postKey: StoreKey?
 }

@@ -20,6 +20,8 @@ final class RouteContext: Sendable {
   /// The authority that the origin's Host carries; nil: the client's own.
   let hostToOrigin: [UInt8]?
   let basePath: [UInt8]
+  /// `http` or `https`, of the origin.
+  let upstreamScheme: String
   /// What of a query counts.
   let queryFilter: QueryFilter
   /// What stands in keys for the rules by which queries are filtered.
@@ -64,6 +66,7 @@ final class RouteContext: Sendable {
     upstreamAuthority = Array(upstream.authority.utf8)
     hostToOrigin = upstream.hostHeader == .client ? nil : upstreamAuthority
     basePath = Array(upstream.basePath.utf8)
+    upstreamScheme = upstream.scheme.rawValue
     queryFilter = QueryFilter(options.key)
     queryRules = options.key.queryRules
     wholeQueryCounts = queryFilter.isPlain
@@ -127,5 +130,23 @@ final class RouteContext: Sendable {
       target.append(contentsOf: query)
     }
     return target
+  }
+
+  /// Path and query by which a client asks for what the origin knows by this target: `originTarget`
+  /// backwards. nil: nothing that a client asks of this route gets there.
+  func clientTarget(ofOrigin target: [UInt8]) -> [UInt8]? {
+    if basePath.isEmpty, stripPrefix == nil, addPrefix == nil { return target }
+    let pathEnd = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
+    guard target[..<pathEnd].starts(with: basePath) else { return nil }
+    let path = Array(target[basePath.count..<pathEnd])
+    var client: [UInt8] = []
+    PathPrefix.appendOriginPath(
+      path.span, stripping: addPrefix, adding: stripPrefix, to: &client)
+    let query = target[pathEnd...]
+    // What does not begin with the prefix goes on as it is, and so does not come back.
+    guard originTarget(path: client, query: nil).elementsEqual(target[..<pathEnd]) else {
+      return nil
+    }
+    return client + query
   }
 }

@@ -1,5 +1,6 @@
 internal import Backends
 internal import CachePolicy
+internal import Synchronization
 
 /// What all loops of the process share, whatever the configuration. Safe from any thread.
 final class Services: Sendable {
@@ -13,6 +14,8 @@ final class Services: Sendable {
   let clock: Clock
   let log: Log
   let failures: FailureLog
+  /// Counts the purges of the process, each before it reaches the store.
+  let purgeCount = Atomic<Int>(0)
 
   init(store: LMDBStore, chunkBytes: Int, limits: Limits, clock: Clock, log: Log) {
     self.store = store

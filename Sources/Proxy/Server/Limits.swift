@@ -61,6 +61,16 @@ public struct Limits: Sendable, Equatable {
   /// A whole cache key: upstream, authority, path and query; longer: passed, not stored.
   public var cacheKeyBytes = 16 * 1024
 
+  /// Entity tags of stored variants in one If-None-Match, the selected copy's among them.
+  public var validationTags = 8
+  /// Their bytes together; the selected copy's goes along whatever its length.
+  public var validationTagBytes = 2 * 1024
+  /// A variant with a longer body is not copied where an origin says that it answers another
+  /// request too: the origin is asked again then.
+  public var copiedVariantBytes = 1024 * 1024
+  /// Copies beside the one that answers that one 304 brings up to date.
+  public var confirmedVariants = 16
+
   // MARK: Origins
 
   /// Connections to one upstream from one loop; requests beyond them wait within their time-outs.
