@@ -119,6 +119,9 @@ final class Fill: @unchecked Sendable {
   /// stored of it.
   private(set) var ticket: FillTicket?
   let chunkBytes: Int
+  /// The limits of its begin: readers on other loops look at them.
+  private let readersMax: Int
+  private let windowBytes: Int
   let repository: Repository
   let shared = Mutex(Shared())
 
@@ -158,6 +161,8 @@ final class Fill: @unchecked Sendable {
     ticket = plan.notStored == nil ? store.beginFill() : nil
     entryID = ticket?.entryID ?? store.nextEntryID()
     chunkBytes = repository.services.chunkBytes
+    readersMax = repository.worker.limits.fillWaiters
+    windowBytes = repository.worker.limits.responseBufferBytes
     resumptionsLeft =
       plan.method == .get
       ? min(plan.route.endpoint.retriesMax, repository.worker.limits.bodyResumptions) : 0
@@ -213,7 +218,7 @@ final class Fill: @unchecked Sendable {
   func join(_ reader: any FillReader) -> Joining {
     shared.withLock { shared in
       if shared.isAbandoned { return .isAbandoned }
-      guard shared.readers.count < owner.limits.fillWaiters,
+      guard shared.readers.count < readersMax,
         shared.isStoring || shared.firstChunk == 0
       else { return .refused }
       shared.readers[ObjectIdentifier(reader)] = 0
@@ -289,7 +294,7 @@ final class Fill: @unchecked Sendable {
   func isOverfull(_ shared: Shared) -> Bool {
     if shared.isStoring { return shared.uncommittedBytes > Fill.uncommittedBytesMax }
     let slowest = shared.readers.values.min() ?? shared.received
-    return shared.received - slowest > owner.limits.responseBufferBytes
+    return shared.received - slowest > windowBytes
   }
 
   func onOwner(_ work: @escaping @Sendable (Fill) -> Void) {
