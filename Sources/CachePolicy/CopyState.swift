@@ -42,12 +42,12 @@ extension Freshness {
     let residentMilliseconds = max(0, nowMilliseconds - metadata.responseTimeMilliseconds)
     let age = metadata.initialAgeMilliseconds + residentMilliseconds
     let timeToLive = lifetime.leftAtReceiptMilliseconds - residentMilliseconds
-    let staleness = -timeToLive
+    let staleness = max(0, -timeToLive)
     let forbidden = Forbidden(metadata, ignoring: policy.ignoreOrigin)
     let windows = Windows(metadata, policy: policy, forbidden: forbidden)
     let isError = metadata.status >= 400
     let isPastKeep = policy.keepMilliseconds.map { residentMilliseconds >= $0 } ?? false
-    let isStale = timeToLive <= 0
+    let isStale = timeToLive <= 0 || metadata.flags.contains(.outdated)
     let isFreshForRoute = !isStale && !forbidden.anyUse && !isPastKeep
     let staleMayServe = isStale && !forbidden.staleUse && !isError && !isPastKeep
     let client = ClientWish(request, ageMilliseconds: age, timeToLiveMilliseconds: timeToLive)

@@ -66,7 +66,9 @@ public struct StoredFlags: OptionSet, Sendable, Hashable {
   public static let immutable = StoredFlags(rawValue: 1 << 6)
   /// The response has an ETag or Last-Modified to validate with.
   public static let hasValidator = StoredFlags(rawValue: 1 << 7)
-  /// The origin has contradicted the copy since (404 or 410, or a HEAD with other validators): it
-  /// serves nobody until the origin confirms it (RFC 9111 §4.3.5, §4.4), whatever a route overrules.
+  /// The origin has contradicted the copy since (404 or 410, or a 304 by which it is selected
+  /// otherwise): it serves nobody until the origin confirms it, whatever a route overrules.
   public static let contradicted = StoredFlags(rawValue: 1 << 8)
+  /// A HEAD has shown another answer since: it is stale, whatever its age (RFC 9111 §4.3.5).
+  public static let outdated = StoredFlags(rawValue: 1 << 9)
 }

@@ -115,7 +115,9 @@ public enum Validation {
   /// they sent as `W/"a"`); Age, which is kept as a number; and Set-Cookie, unless the route keeps
   /// it (`keepsSetCookie`): it must not come in by this door either. Nor must a field that the merged
   /// `private="…"` or `no-cache="…"` names; `targeted` are the fields that may say so in place of
-  /// Cache-Control. Content-Type is taken over: it says what the bytes mean, not what they are.
+  /// Cache-Control. Content-Type is taken over: it says what the bytes mean, not what they are. Vary
+  /// only grows: servers forget in a 304 what an inner layer varies by, and whom the bytes are for does
+  /// not change by that.
   public static func merge(
     stored: Fields, answer: Fields, targeted: [String] = [], keepsSetCookie: Bool = false
   ) -> Fields {
@@ -127,9 +129,15 @@ public enum Validation {
     if !keepsSetCookie { update.remove(.setCookie) }
     if stored.contains(.eTag) { update.remove(.eTag) }
     var result = stored
+    let vary = Vary.union(of: stored, update)
+    if vary != nil {
+      update.remove(.vary)
+      result.remove(.vary)
+    }
     let names = update.bytes.span
     for line in update.lines { result.remove(named: names.extracting(line.name)) }
     for line in update.lines { result.append(line: line, of: update) }
+    if let vary { result.appendKnown(.vary, value: vary.span) }
     let directives = ResponseDirectives(result, targeted: targeted)
     for name in directives.fieldsNotStored { result.remove(named: name.span) }
     return result

@@ -42,8 +42,22 @@ public enum Vary {
     return block
   }
 
-  /// The names that Vary lists, in lower case, sorted, each once; nil for `*` and for a list with
-  /// something that is no field name.
+  /// A value with what two responses vary by; nil where the update's own says it all, and where the
+  /// update says nothing of it.
+  static func union(of stored: Fields, _ update: Fields) -> [UInt8]? {
+    guard update.contains(.vary), let old = names(in: stored), let new = names(in: update),
+      var value = stored.combined(.vary)
+    else { return nil }
+    if old.allSatisfy(new.contains) { return nil }
+    for name in new where !old.contains(name) { value += [0x2C, 0x20] + name }
+    return value
+  }
+
+  /// More names than this are taken for `*`: each costs every look-up of the copy.
+  static let namesMax = 64
+
+  /// The names that Vary lists, in lower case, sorted, each once; nil for `*`, for a list with
+  /// something that is no field name, and for one of more than `namesMax`.
   private static func names(in response: Fields) -> [[UInt8]]? {
     guard response.contains(.vary) else { return [] }
     let all = response.bytes.span
@@ -55,6 +69,7 @@ public enum Vary {
         let name = value.extracting(member)
         guard ASCII.isToken(name), name.count <= Int(UInt16.max) else { return nil }
         if name.count == 1, name[0] == 0x2A { return nil }
+        guard result.count < namesMax else { return nil }
         result.append(name.indices.map { ASCII.lowercased(name[$0]) })
       }
     }

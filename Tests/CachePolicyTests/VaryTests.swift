@@ -270,4 +270,10 @@ struct VaryTests {
     let other = Vary.variantHash(two.span)
     #expect(other != hashes[1])
   }
+
+  @Test(arguments: [(64, true), (65, false)])
+  func moreNamesThanAnyOriginNeedsAreTakenForAll(_ count: Int, _ isRead: Bool) {
+    let value = (0..<count).map { "x-\($0)" }.joined(separator: ", ")
+    #expect(Vary.isAny(Fields([("Vary", value)])) == !isRead)
+  }
 }

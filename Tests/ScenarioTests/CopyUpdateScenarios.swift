@@ -191,6 +191,20 @@ struct CopyUpdateScenarios {
     }
   }
 
+  /// Somebody's own, or one that varies by more than the copy does.
+  @Test(arguments: ["Cache-Control: private", "Set-Cookie: a=b", "Vary: Cookie"])
+  func aGoneAnswerForSomebodyAloneLeavesTheCopy(_ field: String) throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      origin.on("/a") {
+        $0.first("Cookie") == nil ? .text("v1", "ETag: \"1\"") : .text("gone", status: 404, field)
+      }
+      _ = try proxy.get("/a")
+      #expect(try proxy.get("/a", "Cookie: bad", "Cache-Control: no-cache").status == 404)
+      expect(try proxy.get("/a"), "v1", .hit)
+      #expect(origin.requestCount("/a") == 2)
+    }
+  }
+
   /// Some origins hide what a user may not see; that is no word to all others.
   @Test(arguments: ["GET", "HEAD"])
   func whatIsSaidToSomebodysCredentialsDoesNotBearOnEverybodysCopy(_ method: String) throws {

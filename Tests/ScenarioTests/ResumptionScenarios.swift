@@ -215,7 +215,10 @@ struct ResumptionScenarios {
   }
 
   /// The origin has come to forbid what it allowed: those who read have the whole, the store none.
-  @Test(arguments: ["Cache-Control: no-store", "Cache-Control: private"])
+  @Test(
+    arguments: [
+      "Cache-Control: no-store", "Cache-Control: private", "Vary: X-Other", "Surrogate-Key: other",
+    ])
   func aRestThatForbidsStoringIsObeyed(_ field: String) throws {
     try scenario(Self.route, upstream: Self.upstream) { origin, proxy in
       origin.on(
@@ -322,6 +325,31 @@ struct ResumptionScenarios {
       expectText(answer, hasRest ? "the new one" : "the old one")
       try proxy.settle()
       #expect(try proxy.get("/a").cacheStatus.isHit == hasRest)
+    }
+  }
+
+  /// Over kept connections an answer may come at once, while the request goes out.
+  @Test(arguments: [206, 500])
+  func whatIsNotTheRestIsNeverJoinedHoweverSoonItComes(_ status: Int) throws {
+    let whole = [UInt8](repeating: 0x41, count: 1000)
+    try scenario(Self.route, upstream: Self.upstream) { origin, proxy in
+      origin.on("/keep") { _ in .text("k", "Cache-Control: no-store") }
+      let clients = try (0..<16).map { _ in try proxy.connect() }
+      for client in clients { client.send("GET", "/keep") }
+      for client in clients { #expect(try client.readAnswer().status == 200) }
+      for number in 0..<60 {
+        origin.on("/\(number)") { request in
+          guard request.first("Range") != nil else {
+            return Self.answer(whole, Self.strong).broken(after: 500, by: .close)
+          }
+          return Self.answer(
+            [UInt8](repeating: 0x42, count: 500), status: status,
+            ["ETag: \"2\"", "Content-Range: bytes 500-999/1000"])
+        }
+        let answer = try proxy.get("/\(number)")
+        #expect(answer.isCut || answer.status == 502)
+        #expect(answer.status == 502 || !answer.body.contains(0x42))
+      }
     }
   }
 }

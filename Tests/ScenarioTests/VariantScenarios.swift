@@ -295,4 +295,27 @@ struct VariantScenarios {
       expect(try proxy.get("/a", "\(field): text/html"), "for text/html", .copy("stale", 304))
     }
   }
+
+  /// Servers forget in a 304 what an inner layer varies by.
+  @Test func aConfirmationWithLessVaryHandsNobodysCopyToAnother() throws {
+    try scenario(VariantScenarios.route) { origin, proxy in
+      origin.on("/a") { request in
+        request.first("If-None-Match") == nil
+          ? .text(
+            "of \(request.first("Cookie") ?? "-")", "ETag: \"1\"",
+            "Vary: Accept-Language, Cookie", "Cache-Control: max-age=600")
+          : .empty(
+            status: 304, "ETag: \"1\"", "Vary: Accept-Language", "Cache-Control: max-age=600")
+      }
+      func get(_ language: String, _ user: String) throws -> Answer {
+        try proxy.get("/a", "Accept-Language: \(language)", "Cookie: u=\(user)")
+      }
+      for language in ["en", "fr", "en", "fr"] {
+        for user in ["ann", "bob"] {
+          let answer = try get(language, user)
+          #expect(answer.text == "of u=\(user)")
+        }
+      }
+    }
+  }
 }

@@ -84,8 +84,8 @@ public final class EventLoop: @unchecked Sendable {
     if laterWork.count == 1 { uv_async_send(wakeup) }
   }
 
-  /// Adds work that is done at the end of every turn, before the loop waits again. Called before
-  /// the loop runs, or on its thread.
+  /// Adds work that is done at the end of every turn, before the loop waits again, in the order in
+  /// which it was added. Called before the loop runs, or on its thread.
   public func atTurnEnd(_ work: @escaping () -> Void) {
     turnEndWork.append(work)
     guard turnEndWork.count == 1 else { return }

@@ -29,6 +29,8 @@ public final class CurlClient: RemoteDataSource {
   /// Handles that wait for their next transfer, of the endpoints in use.
   private var pools: [ObjectIdentifier: [CurlHandle]] = [:]
   private var running: [CurlTransfer] = []
+  /// Transfers whose receivers have not got them yet.
+  private var unstarted: [CurlTransfer] = []
   private var deferred: [() -> Void] = []
   private var depth = 0
   private var watchers: [Int32: SocketWatcher] = [:]
@@ -60,6 +62,7 @@ public final class CurlClient: RemoteDataSource {
     larder_curl_multi_set_pointer(multi, CURLMOPT_TIMERDATA, this)
     use(
       endpoints: endpoints, connectionsMax: connectionsMax, idleConnectionsMax: idleConnectionsMax)
+    loop.atTurnEnd { [weak self] in self?.startAll() }
   }
 
   /// Sets what requests from now on go to, and the limits. Transfers that run to an endpoint which
@@ -90,8 +93,22 @@ public final class CurlClient: RemoteDataSource {
   ) -> any OriginTransfer {
     request.seal()
     let transfer = CurlTransfer(request: request, client: self, receiver: receiver)
-    afterCallbacks { [self] in attempt(transfer) }
+    unstarted.append(transfer)
     return transfer
+  }
+
+  /// Begins what was started in this turn. Not before: libcurl sends, and may call back, from within;
+  /// the receiver would hear of a transfer that it does not know yet.
+  private func startAll() {
+    var rounds = 0
+    while !unstarted.isEmpty {
+      // What fails at once may be started over, and the others of the loop want their turn.
+      guard rounds < 4 else { return loop.later {} }
+      rounds += 1
+      let transfers = unstarted
+      unstarted = []
+      for transfer in transfers { attempt(transfer) }
+    }
   }
 
   private func attempt(_ transfer: CurlTransfer) {

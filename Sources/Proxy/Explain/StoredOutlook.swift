@@ -131,8 +131,12 @@ extension StoredOutlook {
       let own = routed.route.notStored(fetch, for: head).map { "; detail=\($0.rawValue)" }
       now = "larder; fwd=\(fetch.reason.rawValue)\(own ?? detail)"
       then = Self.sentences(fetch, machine)
-      if found?.record.metadata.flags.contains(.contradicted) == true {
-        then.append("the origin has contradicted the copy: it serves once it is confirmed again")
+      if let flags = found?.record.metadata.flags {
+        if flags.contains(.contradicted) {
+          then.append("the origin has contradicted the copy: it serves once it is confirmed again")
+        } else if flags.contains(.outdated) {
+          then.append("a HEAD has shown another answer: the copy is stale, whatever its age")
+        }
       }
     case .pass(let reason):
       let own = routed.unkeyed.map { "; detail=\($0.rawValue)" } ?? detail

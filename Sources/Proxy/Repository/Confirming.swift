@@ -19,6 +19,7 @@ extension Repository {
     _ key: StoreKey, wholeKey: [UInt8], request: Fields, policy: Policy, notEntry: UInt64? = nil
   ) -> [StoredVariant] {
     let now = services.clock.nowMilliseconds
+    var selecting = SelectingRequest(request, services)
     var found: [StoredVariant] = []
     var next = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     while let record = next {
@@ -27,10 +28,10 @@ extension Repository {
       let isPastKeep =
         policy.keepMilliseconds.map { now - metadata.responseTimeMilliseconds >= $0 } ?? false
       guard !isPastKeep, record.entryID != notEntry else { continue }
-      let isSelectable = isSelected(record.varyBlock, request)
+      let block = Span<UInt8>(_unsafeBytes: record.varyBlock)
+      let isSelectable = selecting.selects(block)
       guard
-        isSelectable
-          || metadata.status < 400 && differsInNegotiationAlone(record.varyBlock, request)
+        isSelectable || metadata.status < 400 && selecting.differsInNegotiationAlone(block)
       else { continue }
       let candidate = ValidationQuestion.Candidate(
         entryID: record.entryID, isSelectable: isSelectable, entityTag: Array(record.entityTag),
@@ -90,7 +91,7 @@ extension Repository {
       put(confirmation.record, plan)
     } else if store(renewed, under: block, by: fill) {
       // Who was selected by the old Vary alone is asked about anew.
-      if isSelectable { contradict(record, plan, begunID: fill.entryID) }
+      if isSelectable { mark(record, .contradicted, plan, begunID: fill.entryID) }
     } else if isSelectable {
       return nil
     }
@@ -114,7 +115,7 @@ extension Repository {
     } else if let block = renewed.words.varyBlock, block.elementsEqual(record.varyBlock) {
       put(renewed.record(plan, varyBlock: block, begunID: fill.entryID), plan)
     } else {
-      contradict(record, plan, begunID: fill.entryID)
+      mark(record, .contradicted, plan, begunID: fill.entryID)
     }
   }
 
@@ -175,7 +176,7 @@ extension Repository {
         bodyLength: record.bodyLength)
       switch verdict {
       case .unknown: continue
-      case .differs: contradict(record, plan, begunID: fill.entryID)
+      case .differs: mark(record, .outdated, plan, begunID: fill.entryID)
       case .same:
         update(record, with: fields, version: answer.version, by: fill, nowMilliseconds: now)
       }
@@ -183,12 +184,21 @@ extension Repository {
   }
 
   /// A 404 or 410: what the request selects serves nobody until the origin confirms it.
-  func answeredGone(_ fill: Fill) {
-    guard isForAll(fill.plan) else { return }
+  ///
+  /// One that is somebody's own, or varies by more than a copy does, says nothing of that copy.
+  func answeredGone(_ fill: Fill, _ answer: Fields) {
+    let directives = ResponseDirectives(answer, targeted: fill.plan.route.targetedCacheControl)
+    guard isForAll(fill.plan), !directives.isPrivate, !answer.contains(.setCookie),
+      let block = selectingBlock(response: answer, request: fill.plan.request, ignore: false)
+    else { return }
+    let names = Set(Vary.names(in: block.span))
     reader.begin()
     defer { reader.end() }
-    for record in selectableRecords(fill.plan, before: fill) where record.metadata.status < 400 {
-      contradict(record, fill.plan, begunID: fill.entryID)
+    for record in selectableRecords(fill.plan, before: fill)
+    where record.metadata.status < 400
+      && names.isSubset(of: Vary.names(in: Span(_unsafeBytes: record.varyBlock)))
+    {
+      mark(record, .contradicted, fill.plan, begunID: fill.entryID)
     }
   }
 
@@ -204,10 +214,12 @@ extension Repository {
     ).filter { $0.candidate.isSelectable && $0.record.begunID < fill.entryID }.map(\.record)
   }
 
-  /// Marks a copy as one that has to be validated before it serves.
-  private func contradict(_ record: RecordView, _ plan: FillPlan, begunID: UInt64) {
+  /// Marks a copy by what the origin has said of it.
+  private func mark(
+    _ record: RecordView, _ flag: StoredFlags, _ plan: FillPlan, begunID: UInt64
+  ) {
     var metadata = record.metadata
-    guard metadata.flags.insert(.contradicted).inserted else { return }
+    guard metadata.flags.insert(flag).inserted else { return }
     let marked = RecordWriter.make(
       metadata: metadata, route: plan.route, wholeKey: plan.wholeKey,
       varyBlock: Array(record.varyBlock), tags: record.tags.map { Array($0) },

@@ -48,21 +48,24 @@ extension Exchange {
         return
       }
       headIsDue = false
+      // Not while the store is read: the fill may go on at once, and others' answers with it.
+      fill.advance(self, to: offset)
     }
   }
 
   private func writeStored(_ index: UInt32, _ from: Int, _ fill: Fill, _ headIsDue: Bool) -> Bool {
     let reader = repository.reader
     reader.begin()
-    defer { reader.end() }
-    guard let chunk = reader.chunk(entryID: fill.entryID, index: index), from < chunk.count else {
-      finish()
-      connection.abortAnswer(byReset: framing == .close)
-      return false
+    let chunk = reader.chunk(entryID: fill.entryID, index: index)
+    if let chunk, from < chunk.count {
+      write(UnsafeRawBufferPointer(rebasing: chunk[withinPart(from..<chunk.count)]), headIsDue)
+      reader.end()
+      return true
     }
-    write(
-      UnsafeRawBufferPointer(rebasing: chunk[withinPart(from..<chunk.count)]), headIsDue)
-    return true
+    reader.end()
+    finish()
+    connection.abortAnswer(byReset: framing == .close)
+    return false
   }
 
   /// As much of what lies at `offset` as the client asked for.
@@ -104,7 +107,6 @@ extension Exchange {
     }
     repository.count(bytesToClient: output.count + body.count + tail.count)
     offset += body.count
-    fill?.advance(self, to: offset)
   }
 
   private func complete() {

@@ -61,8 +61,15 @@ extension Fill {
       status: head.status, merged, on: plan.route, method: plan.method, request: plan.request,
       requestDirectives: plan.directives, ownTags: plan.tags,
       requestTimeMilliseconds: plan.requestTimeMilliseconds, responseTimeMilliseconds: now
-    ) { _, _ in head.varyBlock }
-    if let reason = words.notStored { stopStoring(reason) }
+    ) { response, ignoresVary in
+      repository.selectingBlock(response: response, request: plan.request, ignore: ignoresVary)
+    }
+    if let reason = words.notStored {
+      stopStoring(reason)
+    } else if words.varyBlock != head.varyBlock || words.tags != head.tags {
+      // It would lie where others find it, or where a purge does not.
+      stopStoring(.incomplete)
+    }
   }
 
   /// False: more came than belongs to the body, and the fill has ended.

@@ -163,6 +163,7 @@ extension Fill: OriginResponseReceiver {
   // MARK: Body
 
   func originSentBody(_ bytes: UnsafeRawBufferPointer) {
+    guard !isEnded else { return }
     repository.count(bytesFromOrigin: bytes.count, route: plan.route)
     guard isWithinResumedBody(bytes.count) else { return }
     var rest = bytes

@@ -9,7 +9,7 @@ extension Fill {
     if let change = plan.change {
       repository.invalidate(change, status: answer.status, fields, by: self)
     } else if plan.notStored == nil, Invalidation.meansGone(status: answer.status) {
-      repository.answeredGone(self)
+      repository.answeredGone(self, fields)
     } else if plan.notStored == .method, plan.method == .head, answer.status == 200 {
       repository.headAnswered(self, answer, fields)
     }

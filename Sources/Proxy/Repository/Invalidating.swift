@@ -14,7 +14,9 @@ extension Repository {
     drop(path: source.path, query: source.head.query, authority: authority, by: fill)
     let own = target(source)
     var others: [[UInt8]] = []
-    for line in fields.lines where line.known == .location || line.known == .contentLocation {
+    // Each has one value (RFC 9110 §8.7, §10.2.2): an origin does not void a list of URLs by them.
+    for line in fields.lines
+    where (line.known == .location || line.known == .contentLocation) && others.count < 4 {
       let readings = targets(of: fields.bytes[line.value], source)
       for case let target? in [readings.asAClientReads, readings.asTheOriginMeans] {
         if target != own, !others.contains(target) { others.append(target) }

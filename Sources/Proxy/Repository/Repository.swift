@@ -155,58 +155,40 @@ final class Repository: RequestHandler, @unchecked Sendable {
   /// `end`.
   func selectRecord(_ key: StoreKey, wholeKey: [UInt8], request: Fields) -> RecordView? {
     var best: RecordView?
+    // Not made for copies that do not vary.
+    var selecting: SelectingRequest?
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     let hasCandidates = candidate != nil
     while let record = candidate {
       let isNewer = best.map { record.isMoreRecent(than: $0) } ?? true
-      if isNewer, isSelected(record.varyBlock, request) { best = record }
+      if isNewer, selects(record.varyBlock, request, &selecting) { best = record }
       candidate = reader.nextRecord()
     }
     foundOtherVariantsOnly = hasCandidates && best == nil
     return best
   }
 
-  func isSelected(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
+  @inline(__always)
+  private func selects(
+    _ block: UnsafeRawBufferPointer, _ request: Fields, _ selecting: inout SelectingRequest?
+  ) -> Bool {
     if block.isEmpty { return true }
-    return matches(block: Span(_unsafeBytes: block), request)
-  }
-
-  /// `Vary.differsInNegotiationAlone`, of a block that may hold digests.
-  func differsInNegotiationAlone(_ block: UnsafeRawBufferPointer, _ request: Fields) -> Bool {
-    let block = Span<UInt8>(_unsafeBytes: block)
-    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
-    return Vary.differsInNegotiationAlone(block: block, request: request)
+    var made = selecting ?? SelectingRequest(request, services)
+    defer { selecting = made }
+    return made.selects(Span(_unsafeBytes: block))
   }
 
   /// Whether a request selects what carries a block of `selectingBlock`.
   func matches(block: Span<UInt8>, _ request: Fields) -> Bool {
-    let request = Vary.mayHoldSecrets(block: block) ? withoutSecrets(request) : request
-    return Vary.matches(block: block, request: request)
+    var selecting = SelectingRequest(request, services)
+    return selecting.selects(block)
   }
 
   /// The Vary block of an answer to a request, with digests in the place of secrets; nil: it varies
   /// by what no request shows.
   func selectingBlock(response: Fields, request: Fields, ignore: Bool) -> [UInt8]? {
-    let block = Vary.selectingBlock(response: response, request: request, ignore: ignore)
-    guard let block, Vary.mayHoldSecrets(block: block.span) else { return block }
-    return Vary.selectingBlock(
-      response: response, request: withoutSecrets(request), ignore: ignore)
-  }
-
-  /// The fields with keyed digests in the place of what may be somebody's secret: what a Vary block
-  /// is made from, so that nobody's cookie, token or key lies in the store.
-  private func withoutSecrets(_ fields: Fields) -> Fields {
-    guard fields.lines.contains(where: { Vary.mayBeSecret($0.known) }) else { return fields }
-    var result = Fields()
-    for line in fields.lines {
-      guard Vary.mayBeSecret(line.known) else {
-        result.append(line: line, of: fields)
-        continue
-      }
-      let value = services.digest(fields.bytes.span.extracting(line.value))
-      result.append(name: fields.bytes.span.extracting(line.name), value: value.span)
-    }
-    return result
+    var selecting = SelectingRequest(request, services)
+    return selecting.block(of: response, ignoresVary: ignore)
   }
 
   // MARK: Counting

@@ -120,6 +120,7 @@ public final class Server: Sendable {
         loop: worker.loop, endpoints: policies.endpoints,
         connectionsMax: configuration.limits.upstreamConnections,
         idleConnectionsMax: configuration.limits.upstreamIdleConnections)
+      // Behind the client: what it does at a turn's end may read.
       let reader = try store.makeReader(for: worker.loop)
       parts.clients.append(client)
       parts.repositories.append(
