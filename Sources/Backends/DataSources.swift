@@ -84,6 +84,17 @@ public enum OriginError: Error, Sendable, Equatable {
   case broken(String)
   /// The request's own body broke off (source: the client).
   case requestBodyFailed
+  /// As many requests as its upstream may have are on their way, and as many wait: nothing was sent.
+  case busy(retryAfterSeconds: Int64)
+
+  /// A connection that did not come about in time.
+  static let noConnectionInTime = OriginError.timedOut("no connection in time")
+
+  /// Whether it says that nobody is there who would answer anybody.
+  public var isWithoutConnection: Bool {
+    if case .unreachable = self { return true }
+    return self == OriginError.noConnectionInTime
+  }
 
   /// One line for the log and the problem report.
   public var reason: String {
@@ -92,6 +103,7 @@ public enum OriginError: Error, Sendable, Equatable {
     case .timedOut(let text): "origin timed out: \(text)"
     case .broken(let text): "origin's answer broke: \(text)"
     case .requestBodyFailed: "the request's body broke off"
+    case .busy: "the upstream has as many requests as it may"
     }
   }
 }

@@ -23,6 +23,8 @@ public enum NotStoredReason: String, Sendable, CaseIterable, Error {
   // What happened to the body or the store.
   case endUnknown = "end-unknown"
   case incomplete
+  /// All clients left, and the route does not finish such fetches.
+  case abandoned
   case tooLarge = "too-large"
   case invalidated
   case queueFull = "queue-full"

@@ -26,6 +26,8 @@ public struct Policy: Sendable, Equatable {
   /// Which request directives count.
   public var clientMay: ClientWords
   public var range: RangeMiss
+  /// What becomes of a fetch whose clients have all left.
+  public var whenAbandoned: AbandonedFill
 
   public init(
     strategy: Strategy = .networkOnly,
@@ -39,7 +41,8 @@ public struct Policy: Sendable, Equatable {
     maxEntrySizeBytes: UInt64? = nil,
     maxVariants: Int? = nil,
     clientMay: ClientWords = .all,
-    range: RangeMiss = .pass
+    range: RangeMiss = .pass,
+    whenAbandoned: AbandonedFill = .standard
   ) {
     self.strategy = strategy
     self.timeToLive = timeToLive
@@ -53,6 +56,7 @@ public struct Policy: Sendable, Equatable {
     self.maxVariants = maxVariants
     self.clientMay = clientMay
     self.range = range
+    self.whenAbandoned = whenAbandoned
   }
 
   /// The lifetime that `negative` gives this status: an exact status goes before its class.

@@ -115,7 +115,10 @@ private struct Refused: Error {}
       {
         version: 1, publicUrl: "http://Apps.example.com:8080/",
         upstreams: {
-          a: { url: "http://a", targetedCacheControl: ["A-Control", "CDN-Cache-Control"] },
+          a: {
+            url: "http://a", targetedCacheControl: ["A-Control", "CDN-Cache-Control"],
+            maxConcurrent: 14, maxQueue: 15, queueTimeout: "16ms",
+          },
         },
         defaults: { upstream: "a" },
         routes: [
@@ -129,6 +132,7 @@ private struct Refused: Error {}
             invalidates: ["tag:u:{y}", "/z/{y}/**"], notify: true,
             clientMay: ["max-age", "no-cache"], clientStrategies: ["network-first", "cache-only"],
             maxVariants: 7, range: "fetch-whole",
+            whenAbandoned: { finishBelow: "2MiB" },
             stripPrefix: "/v1", addPrefix: "/v%32/%7e",
           },
           {
@@ -149,7 +153,10 @@ private struct Refused: Error {}
       }
       """)
     #expect(found.publicAuthority == "apps.example.com:8080")
-    #expect(found.upstreams[0].targetedCacheControl == ["A-Control", "CDN-Cache-Control"])
+    let upstream = found.upstreams[0]
+    #expect(upstream.targetedCacheControl == ["A-Control", "CDN-Cache-Control"])
+    #expect(upstream.maxConcurrent == 14 && upstream.maxQueue == 15)
+    #expect(upstream.queueTimeoutMilliseconds == 16)
     let options = RouteOptions(
       key: KeyRecipe(
         query: .names(["p", "q"]), ignoreQuery: ["utm_*"], sortQuery: true, headers: ["accept"],
@@ -169,9 +176,10 @@ private struct Refused: Error {}
       found.routes[0].policy
         == Policy(
           strategy: .cacheFirst, maxVariants: 7, clientMay: [.noCache, .maxAge],
-          range: .fetchWhole))
+          range: .fetchWhole,
+          whenAbandoned: .finishWhere(belowBytes: 2 << 20, fromPercent: 50)))
     var test = PolicyTest(
-      path: "tests[0]", line: 26, column: 5, method: "POST", target: "//v1/x/1?p=2",
+      path: "tests[0]", line: 30, column: 5, method: "POST", target: "//v1/x/1?p=2",
       headers: [.init(name: "A", value: "b")],
       given: .init(status: 404, headers: [.init(name: "Age", value: "1")]))
     test.expect.route = "r"
@@ -188,7 +196,7 @@ private struct Refused: Error {}
   /// Each field of the table is set by the tests above: a new row must come with a line there.
   @Test func tableHasNoFieldThatIsNotTested() {
     let counts = FieldTable.sections.filter { $0.path != "defaults" }.map(\.fields.count)
-    #expect(counts == [12, 2, 3, 8, 14, 25, 5, 4, 2, 8])
+    #expect(counts == [12, 2, 3, 11, 14, 26, 5, 4, 2, 8])
   }
 
   /// What a route does not say comes from defaults; some of it never does.
@@ -200,6 +208,7 @@ private struct Refused: Error {}
         defaults: {
           upstream: "a", ttl: "1m", deadline: "1s", perUser: "cookie:sid", tags: ["all"],
           key: { query: "none" }, notify: true, maxVariants: 3, range: "fetch-whole",
+          whenAbandoned: "stop",
           clientMay: [], clientStrategies: ["cache-only"], stripPrefix: "/v1", addPrefix: "/v2",
           invalidates: ["/list"],
         },
@@ -216,6 +225,7 @@ private struct Refused: Error {}
     #expect(own.policy.maxVariants == 3)
     #expect(own.policy.clientMay == [])
     #expect(own.policy.range == .fetchWhole)
+    #expect(own.policy.whenAbandoned == .stop)
     // `key` is taken as a whole or not at all.
     #expect(own.options.key == KeyRecipe(sortQuery: true))
     #expect(own.options.perUser == .cookie("sid"))

@@ -32,6 +32,7 @@ private struct Refused: Error {}
           url: "HTTPS://${HOST}:444/v1/", connectTimeout: "7ms", firstByteTimeout: "8ms",
           totalTimeout: "9ms", retries: 2, hostHeader: "client",
           proxy: "http://${PROXY_LOGIN}@q:3128", targetedCacheControl: ["A-Control"],
+          maxConcurrent: 21, maxQueue: 22, queueTimeout: "23ms",
         },
         b: { url: "http://[::1]/", proxy: "none", targetedCacheControl: [] },
       },
@@ -52,6 +53,7 @@ private struct Refused: Error {}
           staleIfError: "4s", ignoreOrigin: ["no-store", "vary"],
           negative: { "5xx": "6s", "404": "5s" }, deadline: "7s", keep: "8s",
           maxEntrySize: "1KiB", maxVariants: 9, range: "fetch-whole", notify: true,
+          whenAbandoned: { finishFromPercent: 7, finishBelow: "8KiB" },
           key: {
             query: ["p", "q"], ignoreQuery: ["utm_*"], sortQuery: true, headers: ["Accept"],
             cookies: ["region"],

@@ -100,6 +100,7 @@ import Testing
                      notify            built in  false
                      warm              built in  []
                      range             built in  "pass"
+                     whenAbandoned     built in  { "finishBelow": "1MiB", "finishFromPercent": 50 }
                      clientMay         route     ["no-cache"]
                      clientStrategies  route     ["network-first"]
                      invalidates       built in  []

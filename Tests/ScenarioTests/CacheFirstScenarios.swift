@@ -131,6 +131,8 @@ struct CacheFirstScenarios {
       proxy.advance(seconds: Age.stale)
       expect(try proxy.get("/a"), "v1", .hit)
       try proxy.settle(after: origin, "/a", answers: 2)
+      // The next is tried a second later.
+      proxy.advance(seconds: 2)
       expect(try proxy.get("/a"), "v1", .hit)
       try proxy.settle(after: origin, "/a", answers: 3)
       expect(try proxy.get("/a"), "v3", .hit)

@@ -42,7 +42,11 @@ final class RawOrigin: Sendable {
       return taken
     }
 
-    func send(_ text: String) { socket.send(Array(text.utf8)) }
+    /// False: the proxy has closed.
+    @discardableResult
+    func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool { socket.send(bytes) }
     func close() { socket.close() }
     func reset() { socket.reset() }
     /// For the origin's end.

@@ -10,7 +10,7 @@ import Testing
 
   /// Objects whose members have names of their own: routes, reasons, errors.
   private static let open = [
-    "routes", "store.notStored", "config.lastError", "config.needsRestart",
+    "routes", "upstreams", "store.notStored", "config.lastError", "config.needsRestart",
   ]
 
   /// The names in the table's first column; `.b` behind `a.x` stands for `a.b`.

@@ -173,7 +173,9 @@ struct WholeRangeScenarios {
   }
 
   @Test func aClientThatLeavesDoesNotEndTheFill() throws {
-    try scenario(Self.route) { origin, proxy in
+    let route = windowedRoute(
+      "cache-first", #""range": "fetch-whole", "whenAbandoned": "finish""#)
+    try scenario(route) { origin, proxy in
       let gate = Gate()
       origin.on("/a", OriginAnswer.bytes(Self.large).pausing(after: 1_000_000, for: gate))
       let connection = try proxy.connect()

@@ -56,6 +56,18 @@ public struct ProxyStatistics: Decodable, Sendable {
     public let resumed: Int
   }
 
+  public struct Upstream: Decodable, Sendable, Equatable {
+    public let active: Int
+    public let queued: Int
+    public let refused: Int
+
+    public init(active: Int = 0, queued: Int = 0, refused: Int = 0) {
+      self.active = active
+      self.queued = queued
+      self.refused = refused
+    }
+  }
+
   public struct Store: Decodable, Sendable {
     public let entries: Int
     public let bytes: Int
@@ -97,6 +109,7 @@ public struct ProxyStatistics: Decodable, Sendable {
   public let collapsed: Int
   public let bytes: Bytes
   public let origin: Origin
+  public let upstreams: [String: Upstream]
   public let store: Store
   public let connections: Connections
   public let config: Config

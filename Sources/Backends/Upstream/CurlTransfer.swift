@@ -191,7 +191,7 @@ final class CurlTransfer: OriginTransfer {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
       CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION:
       return .unreachable(String(cString: curl_easy_strerror(code)))
-    case CURLE_OPERATION_TIMEDOUT: return .timedOut("no connection in time")
+    case CURLE_OPERATION_TIMEDOUT: return .noConnectionInTime
     default: return .broken(String(cString: curl_easy_strerror(code)))
     }
   }
@@ -205,7 +205,7 @@ final class CurlTransfer: OriginTransfer {
     switch error {
     case .unreachable: return true
     case .broken: return request.method.isIdempotent && head.status == 0
-    case .timedOut, .requestBodyFailed: return false
+    case .timedOut, .requestBodyFailed, .busy: return false
     }
   }
 

@@ -18,6 +18,18 @@ struct Stats: Encodable {
     let resumed: UInt64
   }
 
+  struct Upstream: Encodable {
+    let active: Int
+    let queued: Int
+    let refused: UInt64
+
+    init(_ counts: UpstreamGate.Counts) {
+      active = counts.active
+      queued = counts.queued
+      refused = counts.refused
+    }
+  }
+
   struct Store: Encodable {
     let entries: UInt64
     let bytes: UInt64
@@ -101,6 +113,7 @@ struct Stats: Encodable {
   let collapsed: UInt64
   let bytes: Bytes
   let origin: Origin
+  let upstreams: [String: Upstream]
   let store: Store
   let connections: Connections
   let config: Config
@@ -129,6 +142,9 @@ struct Stats: Encodable {
       requests: origin.requests, failures: origin.failures,
       connectionsOpened: origin.connectionsOpened, reused: origin.connectionsReused,
       resumed: counters.resumedBodies)
+    upstreams = Dictionary(
+      zip(policies.configuration.upstreams, policies.gates).map { ($0.name, Upstream($1.counts)) },
+      uniquingKeysWith: { first, _ in first })
     store = Stats.store(stored, counters)
     connections = Connections(
       open: server.gate.open.load(ordering: .relaxed),

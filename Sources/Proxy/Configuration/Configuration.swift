@@ -146,6 +146,11 @@ public struct Upstream: Sendable, Equatable {
   public var proxy: String?
   /// Response fields that take the place of Cache-Control (RFC 9213), the first that is there.
   public var targetedCacheControl: [String]
+  /// How many requests it is sent at once, by the whole process; nil: any number.
+  public var maxConcurrent: Int?
+  /// How many wait for one of those to end; one more is refused.
+  public var maxQueue: Int
+  public var queueTimeoutMilliseconds: Int64
 
   public static let targetedCacheControlDefault = ["Larder-Cache-Control", "CDN-Cache-Control"]
 
@@ -154,7 +159,8 @@ public struct Upstream: Sendable, Equatable {
     connectTimeoutMilliseconds: Int64 = 2_000, firstByteTimeoutMilliseconds: Int64 = 10_000,
     totalTimeoutMilliseconds: Int64 = 60_000, retries: Int = 1,
     hostHeader: HostHeader = .upstream, proxy: String? = nil,
-    targetedCacheControl: [String] = Upstream.targetedCacheControlDefault
+    targetedCacheControl: [String] = Upstream.targetedCacheControlDefault,
+    maxConcurrent: Int? = nil, maxQueue: Int = 1_000, queueTimeoutMilliseconds: Int64 = 1_000
   ) {
     self.name = name
     self.scheme = scheme
@@ -168,6 +174,9 @@ public struct Upstream: Sendable, Equatable {
     self.hostHeader = hostHeader
     self.proxy = proxy
     self.targetedCacheControl = targetedCacheControl
+    self.maxConcurrent = maxConcurrent
+    self.maxQueue = maxQueue
+    self.queueTimeoutMilliseconds = queueTimeoutMilliseconds
   }
 
   /// `api.example.com`, `127.0.0.1:8090`, `[::1]:8090`: the scheme's own port is left out.

@@ -136,6 +136,10 @@ struct ConfigurationChecks {
         upstream.connectTimeoutMilliseconds = upstream.firstByteTimeoutMilliseconds
       }
     }
+    for field in ["maxQueue", "queueTimeout"]
+    where !given("\(path).maxConcurrent") && given("\(path).\(field)") {
+      warn("\(path).\(field)", "has no effect: without maxConcurrent nobody waits")
+    }
     return upstream
   }
 

@@ -80,6 +80,7 @@ public enum ConfigurationReference {
     case .keyQuery: "`all`, `none`, or list of names"
     case .request: "`METHOD target`"
     case .fieldLines: "object from field name to value"
+    case .abandoned: "`finish`, `stop`, or `finishBelow` and `finishFromPercent`"
     case .section(let title):
       "[object](#\(FieldTable.sections.first { $0.title == title }.map { anchor($0) } ?? title))"
     case .sectionByName: "object by name"

@@ -141,6 +141,24 @@ public enum ConfigurationSchema {
         ("type", .text("object")), ("additionalProperties", .boolean(false)),
         ("patternProperties", .object([("^([45][0-9][0-9]|[45]xx)$", duration)])),
       ]
+    case .abandoned:
+      let conditions = OrderedJSON.object([
+        ("type", .text("object")), ("additionalProperties", .boolean(false)),
+        ("minProperties", .integer(1)),
+        (
+          "properties",
+          .object([
+            ("finishBelow", .object(reference("size"))),
+            (
+              "finishFromPercent",
+              .object([
+                ("type", .text("integer")), ("minimum", .integer(1)), ("maximum", .integer(100)),
+              ])
+            ),
+          ])
+        ),
+      ])
+      return [("anyOf", .list([enumeration(["finish", "stop"]), conditions]))]
     case .section(let title): return reference(title)
     case .sectionByName(let title):
       return [

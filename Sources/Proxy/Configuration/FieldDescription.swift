@@ -87,6 +87,8 @@ enum FieldShape: Sendable, Equatable {
   case timeToLive(ClosedRange<Int64>)
   /// An object from `404` or `5xx` to a duration.
   case negative(ClosedRange<Int64>)
+  /// `finish`, `stop`, or an object of `finishBelow` and `finishFromPercent`.
+  case abandoned
   /// An object described by the section of this title.
   case section(String)
   /// An object from names to objects of this section.

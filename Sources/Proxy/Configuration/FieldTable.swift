@@ -199,7 +199,21 @@ enum FieldTable {
         "Response fields that take the place of Cache-Control (RFC 9213): the first that is there.",
         render: { value, _ in .texts(value) },
         read: { decoder, node, path in decoder.targetedFields(node, path) }),
-    ])
+      .optionalInteger(
+        "maxConcurrent", \.maxConcurrent, 1...1_000_000, example: "64",
+        "How many requests it is sent at once, by all loops together; see "
+          + "[Busy upstreams](#busy-upstreams). Absent: any number."),
+      .integer(
+        "maxQueue", \.maxQueue, 0...1_000_000, from: freshUpstream,
+        "How many requests beyond `maxConcurrent` wait for a place; one more is answered by a copy "
+          + "or 503."),
+      .duration(
+        "queueTimeout", \.queueTimeoutMilliseconds, 1...10 * minute, from: freshUpstream,
+        "How long they wait."),
+    ],
+    isMeaningful: { upstream, field in
+      upstream.maxConcurrent != nil || !["maxQueue", "queueTimeout"].contains(field.name)
+    })
 
   private static let freshLimits = Limits()
   private static let bufferRange: ClosedRange<UInt64> = 64 << 10...64 << 20

@@ -25,6 +25,7 @@ struct PolicyDraft: Sendable {
   var clientMay: ClientWords?
   var clientStrategies: [Strategy]?
   var range: RangeMiss?
+  var whenAbandoned: AbandonedFill?
   var warm: [Located<String>]?
   var stripPrefix: String?
   var addPrefix: String?
@@ -161,6 +162,14 @@ struct PolicyDraft: Sendable {
           .flatMap(RangeMiss.init(rawValue:))
       }
     ).needing(.copies(elseError: false)),
+    Field.custom(
+      "whenAbandoned", \.whenAbandoned, .abandoned,
+      defaultText: renderedAbandoned(.standard).compact, example: "\"finish\"",
+      "What becomes of a fetch for the store that all its clients have left; see "
+        + "[whenAbandoned](#whenabandoned).",
+      render: { value, _ in value.map(renderedAbandoned) },
+      read: { decoder, node, path in decoder.abandoned(node, path) }
+    ).needing(.copies(elseError: false)),
   ]
 
   private static let clientFields: [Field<PolicyDraft>] = [
@@ -211,6 +220,17 @@ struct PolicyDraft: Sendable {
       render: { value, _ in value.map(OrderedJSON.texts) },
       read: { decoder, node, path in decoder.requestFieldNames(node, path) }),
   ]
+
+  private static func renderedAbandoned(_ value: AbandonedFill) -> OrderedJSON {
+    switch value {
+    case .finish: .text("finish")
+    case .stop: .text("stop")
+    case .finishWhere(let belowBytes, let fromPercent):
+      .object([
+        ("finishBelow", .size(bytes: belowBytes)), ("finishFromPercent", .integer(fromPercent)),
+      ])
+    }
+  }
 
   private static func renderedTimeToLive(_ value: TimeToLive) -> OrderedJSON? {
     switch value {

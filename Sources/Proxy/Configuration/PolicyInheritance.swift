@@ -40,6 +40,7 @@ extension PolicyDraft {
     result.notify = notify ?? outer.notify
     result.clientMay = clientMay ?? outer.clientMay
     result.range = range ?? outer.range
+    result.whenAbandoned = whenAbandoned ?? outer.whenAbandoned
     result.warm = warm
     return result
   }
@@ -53,7 +54,8 @@ extension PolicyDraft {
       ignoreOrigin: ignoreOrigin ?? fresh.ignoreOrigin, negative: negative ?? fresh.negative,
       deadlineMilliseconds: deadlineMilliseconds, keepMilliseconds: keepMilliseconds,
       maxEntrySizeBytes: maxEntrySizeBytes, maxVariants: maxVariants,
-      clientMay: clientMay ?? fresh.clientMay, range: range ?? fresh.range)
+      clientMay: clientMay ?? fresh.clientMay, range: range ?? fresh.range,
+      whenAbandoned: whenAbandoned ?? fresh.whenAbandoned)
   }
 
   var options: RouteOptions {
@@ -87,6 +89,7 @@ extension PolicyDraft {
     clientMay = policy.clientMay
     clientStrategies = options.clientStrategies
     range = policy.range
+    whenAbandoned = policy.whenAbandoned
     warm = options.warm.map(Located.init(nowhere:))
     stripPrefix = options.stripPrefix
     addPrefix = options.addPrefix

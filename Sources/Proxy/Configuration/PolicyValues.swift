@@ -74,6 +74,48 @@ extension FieldDecoder {
     }
   }
 
+  // MARK: Abandoned fetches
+
+  /// A condition that is not given is the default's.
+  mutating func abandoned(_ node: JSONNode, _ path: String) -> AbandonedFill? {
+    guard case .object(let members) = node.value else {
+      if case .text = node.value {
+      } else {
+        reportKind(
+          node, path,
+          expected: "\"finish\", \"stop\" or an object of finishBelow and finishFromPercent")
+        return nil
+      }
+      switch choice(node, path, among: ["finish", "stop"]) {
+      case "finish": return .finish
+      case "stop": return .stop
+      default: return nil
+      }
+    }
+    let names = ["finishBelow", "finishFromPercent"]
+    var belowBytes: UInt64? = AbandonedFill.standardBelowBytes
+    var fromPercent: Int? = AbandonedFill.standardFromPercent
+    var isSound = true
+    for member in members {
+      let memberPath = Self.join(path, member.key)
+      switch member.key {
+      case "finishBelow": belowBytes = bytes(member.value, memberPath, 0...1 << 40)
+      case "finishFromPercent": fromPercent = integer(member.value, memberPath, 1...100)
+      default:
+        report(
+          at: member.keyPlace, memberPath,
+          "unknown key\(Suggestion.sentence(for: member.key, among: names))")
+        isSound = false
+      }
+    }
+    if members.isEmpty {
+      report(at: node.place, path, "names at least one of finishBelow and finishFromPercent")
+      return nil
+    }
+    guard isSound, let belowBytes, let fromPercent else { return nil }
+    return .finishWhere(belowBytes: belowBytes, fromPercent: fromPercent)
+  }
+
   // MARK: Words
 
   /// A list out of known words, in the file's order.

@@ -42,6 +42,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   /// The origin has once confirmed what was not there.
   private var hasLostCopy = false
   var fill: Fill?
+  /// The client is gone, unanswered or in the middle of its answer.
+  private var clientHasLeft = false
   /// Whether the fill was another's.
   private(set) var isCollapsed = false
   var deadline: LoopTimer?
@@ -87,6 +89,13 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   private func begin(_ fetch: StrategyMachine.Fetch) {
     self.fetch = fetch
+    // Known to be down: the copy that would stand in for it does so at once.
+    if machine.mayStandIn,
+      !source.route.gate.mayAsk(nowMilliseconds: services.clock.nowMilliseconds)
+    {
+      perform(machine.originFailed())
+      return
+    }
     if let milliseconds = fetch.deadlineMilliseconds {
       deadline = LoopTimer(loop: worker.loop, afterMilliseconds: milliseconds) { [weak self] in
         self?.deadlinePassed()
@@ -121,8 +130,14 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     switch outcome {
     case .alone: startAlone(notStored: nil)
     case .join(let running):
-      guard running.join(self) else {
+      switch running.join(self) {
+      case .joined: break
+      case .refused:
         startAlone(notStored: nil)
+        return
+      case .isAbandoned:
+        services.fillTable.close(running)
+        joinOrStart(tableKey: tableKey)
         return
       }
       isCollapsed = true
@@ -317,7 +332,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     guard let fill else { return }
     // Those who have joined it meanwhile look again, and find what made it needless.
     if abandoning { fill.end(.copyLost) }
-    fill.leave(self)
+    fill.leave(self, isSatisfied: phase == .over && !clientHasLeft)
     if phase != .over || abandoning { self.fill = nil }
   }
 }
@@ -337,6 +352,7 @@ extension Exchange {
   func clientLeft() {
     // Before the body fails, which the fill may report at once: there is nobody to answer.
     phase = .over
+    clientHasLeft = true
     requestBody.fail()
     finish()
     fill = nil

@@ -93,6 +93,7 @@ extension Exchange {
     switch failure {
     case .notStored:
       problem = Problem(status: 504, detail: "no stored answer, and the network is not asked")
+    case .staleForbidden where isBusy, .network where isBusy: problem = busyProblem
     case .staleForbidden:
       problem = Problem(
         status: 504, detail: "the origin forbids a stale answer: \(lastError?.reason ?? "")")
@@ -102,16 +103,33 @@ extension Exchange {
     leaveFill()
     repository.count(.error, route: source.route, isCollapsed: isCollapsed)
     connection.respond(
-      problem, cacheStatus: Exchange.cacheStatus(of: failure, forward: fetch?.reason ?? passReason))
+      problem,
+      cacheStatus: Exchange.cacheStatus(
+        of: failure, forward: fetch?.reason ?? passReason, isBusy: isBusy))
   }
 
   /// `Cache-Status` of a failure. `forward`: why the network was asked; nil: it was not.
   static func cacheStatus(
-    of failure: StrategyMachine.Failure, forward: StrategyMachine.ForwardReason?
+    of failure: StrategyMachine.Failure, forward: StrategyMachine.ForwardReason?,
+    isBusy: Bool = false
   ) -> String {
     let word = forward.map { "fwd=\($0.rawValue)" } ?? "fwd=miss"
-    let detail = failure == .network ? "origin-failed" : failure.rawValue
+    let detail =
+      isBusy ? "upstream-busy" : failure == .network ? "origin-failed" : failure.rawValue
     return "larder; \(word); detail=\(detail)"
+  }
+
+  /// Whether it was not the origin that failed, but its upstream's limits that let nobody ask it.
+  private var isBusy: Bool {
+    if case .busy = lastError { true } else { false }
+  }
+
+  /// RFC 9110 §15.6.4. Also where a stale copy is forbidden: 504 would blame the origin
+  /// (RFC 9111 §5.2.2.2 leaves it to the more fitting status).
+  private var busyProblem: Problem {
+    guard case .busy(let seconds) = lastError else { return networkProblem }
+    return Problem(
+      status: 503, detail: lastError?.reason ?? "", fields: [("Retry-After", "\(seconds)")])
   }
 
   private var networkProblem: Problem {

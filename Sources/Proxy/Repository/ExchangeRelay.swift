@@ -135,19 +135,25 @@ final class RequestBodyBuffer: OriginBodySource {
     if bytes.count - readCount > exchange.connection.worker.limits.requestBodyBufferBytes {
       exchange.connection.pauseReading()
     }
-    exchange.fill?.requestBodyBecameAvailable()
+    tellFill()
   }
 
   func end() {
     hasEnded = true
-    exchange.fill?.requestBodyBecameAvailable()
+    tellFill()
+  }
+
+  /// Only the fill that takes the body, which is this client's own and on its loop: another's, which
+  /// the client has joined, is not to be touched from here.
+  private func tellFill() {
+    if isWanted { exchange.fill?.requestBodyBecameAvailable() }
   }
 
   /// The client is gone: the origin must not take what came for the whole.
   func fail() {
     guard !hasEnded else { return }
     hasFailed = true
-    exchange.fill?.requestBodyBecameAvailable()
+    tellFill()
   }
 
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> OriginBodyRead {

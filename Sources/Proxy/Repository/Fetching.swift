@@ -9,11 +9,16 @@ extension Repository {
   func refreshInBackground(
     _ route: RouteContext, _ key: StoreKey, _ record: RecordView, _ copy: CopyState
   ) {
-    guard worker.head.method == .get else { return }
+    let now = services.clock.nowMilliseconds
+    guard worker.head.method == .get, services.refreshFailures.mayTry(key, nowMilliseconds: now),
+      route.gate.mayAsk(nowMilliseconds: now)
+    else { return }
     let source = FetchSource(
       head: worker.head.copy(), path: placement.path, route: route, peer: "", key: key,
       wholeKey: placement.wholeKey)
-    fetchInBackground(source, question(source), copyMayStandIn: copy.mayServeOnFailure)
+    fetchInBackground(
+      source, question(source), replacing: StoredMoment(record),
+      copyMayStandIn: copy.mayServeOnFailure)
   }
 
   /// What a fetch may ask of what is stored for its key. Within the reader's begin and end.
@@ -24,24 +29,60 @@ extension Repository {
   }
 
   private func fetchInBackground(
-    _ source: FetchSource, _ question: ValidationQuestion?, copyMayStandIn: Bool
+    _ source: FetchSource, _ question: ValidationQuestion?, replacing known: StoredMoment?,
+    copyMayStandIn: Bool
   ) {
     let plan = plan(
-      source, notStored: nil, question: question, copyMayStandIn: copyMayStandIn, isShared: true)
+      source, notStored: nil, question: question, copyMayStandIn: copyMayStandIn, isShared: true,
+      isBackground: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
       source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
-    ) { Fill(plan: plan, repository: self) }
+    ) {
+      guard source.route.gate.enterInBackground() else { return nil }
+      let fill = Fill(plan: plan, repository: self)
+      fill.hasPlace = true
+      return fill
+    }
     guard case .start = outcome, let fill else { return }
     fill.whenCopyIsLost = { [self] in
       // In a turn of its own: the fill that is ending is in the table still.
       worker.loop.later { [self] in
-        fetchInBackground(source, nil, copyMayStandIn: copyMayStandIn)
+        fetchInBackground(source, nil, replacing: known, copyMayStandIn: copyMayStandIn)
       }
     }
     let request = originRequest(source, plan, body: nil)
     // After this turn's answer: the client who gets the stale copy does not wait for it.
-    worker.loop.later { fill.start(request, source) }
+    worker.loop.later { [self] in
+      // Between the look-up and the table another loop's refresh may have landed and left it.
+      if isReplaced(known, source) {
+        fill.whenCopyIsLost = nil
+        fill.end(.copyLost)
+      } else {
+        fill.start(request, source)
+      }
+    }
+  }
+
+  /// Which copy, and as of when: a confirmation leaves the copy and renews the moment.
+  private struct StoredMoment: Equatable {
+    let entryID: UInt64
+    let responseTimeMilliseconds: Int64
+
+    init(_ record: RecordView) {
+      entryID = record.entryID
+      responseTimeMilliseconds = record.metadata.responseTimeMilliseconds
+    }
+  }
+
+  /// Whether another copy is there than the one that was to be replaced.
+  private func isReplaced(_ known: StoredMoment?, _ source: FetchSource) -> Bool {
+    reader.begin()
+    defer { reader.end() }
+    let found = selectRecord(
+      source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    guard let found else { return false }
+    return StoredMoment(found) != known
   }
 
   /// What `warm` found.
@@ -77,7 +118,8 @@ extension Repository {
       if wait > 0 { return .fresh(waitMilliseconds: wait) }
     }
     fetchInBackground(
-      source, question(source), copyMayStandIn: copy?.mayServeOnFailure == true)
+      source, question(source), replacing: record.map { StoredMoment($0) },
+      copyMayStandIn: copy?.mayServeOnFailure == true)
     guard let copy, let record, record.metadata.responseTimeMilliseconds >= lastLookMilliseconds,
       copy.lifetimeMilliseconds > 0
     else { return .cold }
@@ -88,7 +130,7 @@ extension Repository {
   /// What a fetch for this request is for.
   func plan(
     _ source: FetchSource, notStored: NotStoredReason?, question: ValidationQuestion?,
-    copyMayStandIn: Bool, isShared: Bool
+    copyMayStandIn: Bool, isShared: Bool, isBackground: Bool = false
   ) -> FillPlan {
     let forStore = notStored == nil
     let isChange = !source.head.method.isSafe
@@ -101,7 +143,7 @@ extension Repository {
       directives: source.route.directives(of: source.head.fields), notStored: notStored,
       question: question, change: isChange ? source : nil, copyMayStandIn: copyMayStandIn,
       tags: storeKey != nil ? CopyTags.tags(of: source.route, path: source.path) : [],
-      requestTimeMilliseconds: services.clock.nowMilliseconds,
+      requestTimeMilliseconds: services.clock.nowMilliseconds, isBackground: isBackground,
       purgeCount: services.purgeCount.load(ordering: .sequentiallyConsistent))
   }
 
@@ -163,9 +205,28 @@ extension Repository {
       fill.plan.storeKey, because: reason, nowMilliseconds: services.clock.nowMilliseconds)
   }
 
-  func fillLanded(_ fill: Fill) { services.fillTable.forgetUnshareable(fill.plan.storeKey) }
+  func fillLanded(_ fill: Fill) {
+    services.fillTable.forgetUnshareable(fill.plan.storeKey)
+    services.refreshFailures.forget(fill.plan.storeKey)
+  }
+
+  /// A refresh that brought nothing for the store puts the next one off; what a purge made void, or
+  /// a copy that is gone, is no failure.
+  private func noteRefresh(_ fill: Fill, _ ending: Fill.Ending) {
+    let key = fill.plan.storeKey
+    switch ending {
+    case .confirmed:
+      services.refreshFailures.forget(key)
+      return
+    case .copyLost: return
+    case .whole, .failed: break
+    }
+    guard fill.plan.isBackground, !fill.hasLanded, !fill.isInvalidated else { return }
+    services.refreshFailures.failed(key, nowMilliseconds: services.clock.nowMilliseconds)
+  }
 
   func fillEnded(_ fill: Fill, _ ending: Fill.Ending) {
+    noteRefresh(fill, ending)
     guard case .failed(let error) = ending, error != Fill.deserted else { return }
     // A client that breaks off is no failure of the origin's.
     if case .requestBodyFailed = error { return }

@@ -97,6 +97,10 @@ final class Fill: @unchecked Sendable {
     var readers: [ObjectIdentifier: Int] = [:]
     var isPaused = false
     var isInvalidated = false
+    /// A reader got what it wanted without waiting for the rest: what its route stores goes on.
+    var hasSatisfied = false
+    /// Given up for want of readers: nobody joins any more.
+    var isAbandoned = false
     var uncommittedBytes = 0
   }
 
@@ -115,6 +119,9 @@ final class Fill: @unchecked Sendable {
   /// stored of it.
   private(set) var ticket: FillTicket?
   let chunkBytes: Int
+  /// The limits of its begin: readers on other loops look at them.
+  private let readersMax: Int
+  private let windowBytes: Int
   let repository: Repository
   let shared = Mutex(Shared())
 
@@ -139,6 +146,13 @@ final class Fill: @unchecked Sendable {
   /// The running transfer brings the rest of a body, not an answer of its own.
   var resumption: Resumption?
   var resumptionsLeft: Int
+  /// It is one of those that its upstream is asked by now.
+  var hasPlace = false
+  /// It waits for that.
+  var queued: QueuedFill?
+  /// A copy of what it brought is in the store.
+  var hasLanded = false
+  var patience: LoopTimer?
 
   init(plan: FillPlan, repository: Repository) {
     self.plan = plan
@@ -147,6 +161,8 @@ final class Fill: @unchecked Sendable {
     ticket = plan.notStored == nil ? store.beginFill() : nil
     entryID = ticket?.entryID ?? store.nextEntryID()
     chunkBytes = repository.services.chunkBytes
+    readersMax = repository.worker.limits.fillWaiters
+    windowBytes = repository.worker.limits.responseBufferBytes
     resumptionsLeft =
       plan.method == .get
       ? min(plan.route.endpoint.retriesMax, repository.worker.limits.bodyResumptions) : 0
@@ -173,7 +189,7 @@ final class Fill: @unchecked Sendable {
   /// Sends the request; on the owner loop, once.
   func start(_ request: OriginRequest, _ source: FetchSource) {
     if resumptionsLeft > 0 { self.source = source }
-    transfer = repository.remote.start(request, receiver: self)
+    enterUpstream(request)
   }
 
   /// The client's body has bytes again, or has ended.
@@ -188,27 +204,38 @@ final class Fill: @unchecked Sendable {
     }
   }
 
-  /// Enters a reader at offset 0; false: it has as many as it may, or what came first is not to be
-  /// had here any more, because it is not stored and its readers have passed it.
+  enum Joining: Sendable {
+    case joined
+    /// It has as many readers as it may, or what came first is not to be had here any more, because
+    /// it is not stored and its readers have passed it.
+    case refused
+    /// It was given up a moment ago.
+    case isAbandoned
+  }
+
+  /// Enters a reader at offset 0.
   @discardableResult
-  func join(_ reader: any FillReader) -> Bool {
+  func join(_ reader: any FillReader) -> Joining {
     shared.withLock { shared in
-      guard shared.readers.count < owner.limits.fillWaiters,
+      if shared.isAbandoned { return .isAbandoned }
+      guard shared.readers.count < readersMax,
         shared.isStoring || shared.firstChunk == 0
-      else { return false }
+      else { return .refused }
       shared.readers[ObjectIdentifier(reader)] = 0
-      return true
+      return .joined
     }
   }
 
-  /// A reader goes. A fill that is not stored and that nobody reads any more is given up.
-  func leave(_ reader: any FillReader) {
+  /// A reader goes. `isSatisfied`: its client has been answered, and does not miss the rest.
+  /// A fill that nobody reads any more may be given up.
+  func leave(_ reader: any FillReader, isSatisfied: Bool) {
     let isLast = shared.withLock { shared in
       shared.readers[ObjectIdentifier(reader)] = nil
       shared.waiters.removeAll { $0.reader === reader }
+      if isSatisfied { shared.hasSatisfied = true }
       return shared.readers.isEmpty && shared.ending == nil
     }
-    if isLast { onOwner { $0.giveUpIfDeserted() } }
+    if isLast { onOwner { $0.giveUpIfAbandoned() } }
     resumeIfDrained()
   }
 
@@ -267,7 +294,7 @@ final class Fill: @unchecked Sendable {
   func isOverfull(_ shared: Shared) -> Bool {
     if shared.isStoring { return shared.uncommittedBytes > Fill.uncommittedBytesMax }
     let slowest = shared.readers.values.min() ?? shared.received
-    return shared.received - slowest > owner.limits.responseBufferBytes
+    return shared.received - slowest > windowBytes
   }
 
   func onOwner(_ work: @escaping @Sendable (Fill) -> Void) {
@@ -350,6 +377,8 @@ struct FillPlan: Sendable {
   /// The route's own tags for the request's path; nil: they cannot be made.
   var tags: [[UInt8]]?
   var requestTimeMilliseconds: Int64
+  /// No client began it: a refresh, or `warm`.
+  var isBackground = false
   /// The purges of the process before it began.
   var purgeCount: Int
 

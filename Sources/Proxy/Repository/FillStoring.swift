@@ -17,6 +17,7 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originSentHead(_ answer: OriginResponseHead) {
+    plan.route.gate.originAnswered()
     if let resumption {
       continueBody(resumption, answer)
       return
@@ -100,8 +101,8 @@ extension Fill: OriginResponseReceiver {
     }
     if head.notStored != nil {
       repository.services.fillTable.leave(self)
-      giveUpIfDeserted()
     }
+    giveUpIfAbandoned()
     wakeSoon()
   }
 
@@ -178,12 +179,13 @@ extension Fill: OriginResponseReceiver {
     {
       stopStoring(.tooLarge)
     }
-    let mustPause = shared.withLock { shared in
-      guard !shared.isPaused, isOverfull(shared) else { return false }
+    let (mustPause, isUnread) = shared.withLock { shared -> (Bool, Bool) in
+      guard !shared.isPaused, isOverfull(shared) else { return (false, shared.readers.isEmpty) }
       shared.isPaused = true
-      return true
+      return (true, shared.readers.isEmpty)
     }
     if mustPause { transfer?.pause() }
+    if isUnread { giveUpIfAbandoned() }
     wakeSoon()
   }
 
@@ -287,6 +289,9 @@ extension Fill: OriginResponseReceiver {
   }
 
   func originFailed(_ error: OriginError) {
+    if error.isWithoutConnection {
+      plan.route.gate.connectionFailed(nowMilliseconds: owner.clock.nowMilliseconds)
+    }
     if resume(after: error) { return }
     stopStoring(.incomplete)
     end(.failed(error))
@@ -298,6 +303,7 @@ extension Fill: OriginResponseReceiver {
     ticket?.end()
     transfer = nil
     source = nil
+    leaveUpstream()
     stopSpilling()
     shared.withLock { $0.ending = ending }
     repository.services.fillTable.leave(self)
@@ -329,6 +335,7 @@ extension Fill: OriginResponseReceiver {
     if let refused {
       stopStoring(refused.reason, isCounted: refused.isCounted)
     } else {
+      hasLanded = true
       repository.fillLanded(self)
     }
   }
@@ -358,24 +365,11 @@ extension Fill: OriginResponseReceiver {
       inlineBody: inlineBody, chunkCount: chunkCount)
   }
 
+  var isInvalidated: Bool { shared.withLock { $0.isInvalidated } }
+
   /// What invalidates the key happened while this fill ran: it must not land.
   func invalidate() {
     shared.withLock { $0.isInvalidated = true }
-  }
-
-  /// How a fill ends that nobody wants any more.
-  static let deserted = OriginError.broken("all clients left")
-
-  /// Nobody reads any more: what is not being stored is given up.
-  func giveUpIfDeserted() {
-    let isDeserted = shared.withLock { shared in
-      shared.readers.isEmpty && shared.ending == nil
-        && (shared.head != nil || plan.notStored != nil)
-        && !shared.isStoring
-    }
-    guard isDeserted, !isEnded else { return }
-    transfer?.cancel()
-    end(.failed(Fill.deserted))
   }
 
   // MARK: 304

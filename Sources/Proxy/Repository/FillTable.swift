@@ -34,10 +34,10 @@ final class FillTable: Sendable {
   /// Limits that hold from now on.
   func use(_ limits: Limits) { state.withLock { $0.limits = limits } }
 
-  /// Joins the key's fill, or enters the one that `make` gives.
+  /// Joins the key's fill, or enters the one that `make` gives; where it gives none, nothing begins.
   /// `isAuthorized`: the request carries Authorization.
   func joinOrStart(
-    _ key: StoreKey, isAuthorized: Bool, nowMilliseconds now: Int64, make: () -> Fill
+    _ key: StoreKey, isAuthorized: Bool, nowMilliseconds now: Int64, make: () -> Fill?
   ) -> (Outcome, Fill?) {
     state.withLock { state in
       if let running = state.fills[key] { return (.join(running), running) }
@@ -48,7 +48,7 @@ final class FillTable: Sendable {
         state.unshareable[key] = nil
       }
       guard state.fills.count < state.limits.fills else { return (.alone, nil) }
-      let fill = make()
+      guard let fill = make() else { return (.alone, nil) }
       state.fills[key] = fill
       state.landing[fill.plan.storeKey, default: []].append(fill)
       return (.start, fill)

@@ -14,12 +14,15 @@ final class PolicySet: Sendable {
   /// What a request gets that no route takes; nil: 404.
   let defaultRoute: RouteContext?
   let endpoints: [OriginEndpoint]
+  /// Of the upstreams, in their order.
+  let gates: [UpstreamGate]
   let routeTable: RouteTable
 
   /// Endpoints that are the same in `previous` are taken over, and with them what loops keep for
   /// them.
   init(
-    _ configuration: Configuration, generation: Int, slots: CounterSlots, previous: PolicySet?
+    _ configuration: Configuration, generation: Int, slots: CounterSlots,
+    gates: UpstreamGates = UpstreamGates(), previous: PolicySet?
   ) {
     self.configuration = configuration
     self.generation = generation
@@ -29,6 +32,8 @@ final class PolicySet: Sendable {
       return previous?.endpoints.first { $0.isSame(as: made) } ?? made
     }
     self.endpoints = endpoints
+    let gates = configuration.upstreams.map { gates.gate(of: $0) }
+    self.gates = gates
     // A single body may take at most half of the store.
     let maxEntrySizeBytes = min(
       configuration.store.maxEntrySizeBytes, configuration.store.maxSizeBytes / 2)
@@ -42,6 +47,7 @@ final class PolicySet: Sendable {
         return RouteContext(
           slot: slot, name: name, pattern: pattern, policy: policy, options: options,
           upstream: configuration.upstreams[upstreamIndex], endpoint: endpoints[upstreamIndex],
+          gate: gates[upstreamIndex],
           maxEntrySizeBytes: maxEntrySizeBytes, alternatives: alternatives)
       }
       let others = options.clientStrategies.filter { $0 != policy.strategy }

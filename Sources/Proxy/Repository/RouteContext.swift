@@ -13,6 +13,8 @@ final class RouteContext: Sendable {
   let policy: Policy
   let options: RouteOptions
   let endpoint: OriginEndpoint
+  /// Of the upstream, shared with all of its routes.
+  let gate: UpstreamGate
   let upstreamName: [UInt8]
   let upstreamAuthority: [UInt8]
   /// The authority that the origin's Host carries; nil: the client's own.
@@ -49,7 +51,7 @@ final class RouteContext: Sendable {
 
   init(
     slot: Int, name: String, pattern: RoutePattern?, policy: Policy, options: RouteOptions,
-    upstream: Upstream, endpoint: OriginEndpoint, maxEntrySizeBytes: UInt64,
+    upstream: Upstream, endpoint: OriginEndpoint, gate: UpstreamGate, maxEntrySizeBytes: UInt64,
     alternatives: [Strategy: RouteContext]
   ) {
     self.slot = slot
@@ -59,6 +61,7 @@ final class RouteContext: Sendable {
     self.policy = policy
     self.options = options
     self.endpoint = endpoint
+    self.gate = gate
     upstreamName = Array(upstream.name.utf8)
     upstreamAuthority = Array(upstream.authority.utf8)
     hostToOrigin = upstream.hostHeader == .client ? nil : upstreamAuthority

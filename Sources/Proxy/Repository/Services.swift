@@ -8,6 +8,8 @@ final class Services: Sendable {
   /// Of a body in the store and in memory.
   let chunkBytes: Int
   let fillTable: FillTable
+  let refreshFailures: RefreshFailures
+  let upstreamGates = UpstreamGates()
   let counterSlots = CounterSlots()
   let clock: Clock
   let log: Log
@@ -22,6 +24,7 @@ final class Services: Sendable {
     self.log = log
     failures = FailureLog(log)
     fillTable = FillTable(limits: limits)
+    refreshFailures = RefreshFailures(limits: limits)
   }
 
   /// The keyed hash (HMAC) that takes the place of identities and other credentials in keys.

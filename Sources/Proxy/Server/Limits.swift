@@ -54,6 +54,8 @@ public struct Limits: Sendable, Equatable {
   public var hitForPassEntries = 8_192
   /// How long such a key is remembered.
   public var hitForPassMilliseconds: Int64 = 120_000
+  /// Keys remembered because their refreshes in the background failed: each is tried later and later.
+  public var refreshFailureEntries = 8_192
   /// Bodies on their way to the store; above it an answer is not stored.
   public var writeQueueBytes = 64 * 1024 * 1024
   /// A whole cache key: upstream, authority, path and query; longer: passed, not stored.

@@ -102,7 +102,8 @@ public final class Server: Sendable {
     services = Services(
       store: store, chunkBytes: chunkBytes, limits: configuration.limits, clock: clock, log: log)
     let policies = PolicySet(
-      configuration, generation: 1, slots: services.counterSlots, previous: nil)
+      configuration, generation: 1, slots: services.counterSlots,
+      gates: services.upstreamGates, previous: nil)
     current = Mutex(policies)
     gate = ConnectionGate(connectionsMax: configuration.limits.connections)
     adminGate = ConnectionGate(connectionsMax: configuration.limits.adminConnections)
@@ -171,12 +172,13 @@ public final class Server: Sendable {
   ) {
     let policies = PolicySet(
       configuration, generation: generation, slots: services.counterSlots,
-      previous: self.policies)
+      gates: services.upstreamGates, previous: self.policies)
     let limits = configuration.limits
     let replaced = Replaced(self.policies)
     current.withLock { $0 = policies }
     services.store.resize(maxSizeBytes: configuration.store.maxSizeBytes)
     services.fillTable.use(limits)
+    services.upstreamGates.use(configuration.upstreams)
     gate.connectionsMax.store(limits.connections, ordering: .relaxed)
     adminGate.connectionsMax.store(limits.adminConnections, ordering: .relaxed)
     let remaining = CountDown(workers.count)
