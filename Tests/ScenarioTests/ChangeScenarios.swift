@@ -149,4 +149,27 @@ struct ChangeScenarios {
       #expect(answer.text == "got body")
     }
   }
+
+  /// The origin may have carried it out: its answer is waited for, though nobody reads it.
+  @Test(arguments: [0, 1000])
+  func aChangeWhoseClientHasLeftVoidsTheCopyToo(_ bodyBytes: Int) throws {
+    try scenario(windowedRoute("cache-first")) { origin, proxy in
+      let gate = Gate()
+      origin.on("/a") { request in
+        request.method == "POST"
+          ? .text("done").waiting(for: gate) : .text("GET \(request.number)")
+      }
+      _ = try proxy.get("/a")
+      let client = try proxy.connect()
+      client.send("POST", "/a", body: Array(repeating: 1, count: bodyBytes))
+      #expect(gate.waitUntilReached())
+      client.reset()
+      // The proxy has seen that it is gone.
+      try proxy.settle()
+      while try proxy.statistics().connections.open > 1 {}
+      gate.open()
+      try proxy.settle(after: origin, "/a", answers: 2)
+      expect(try proxy.get("/a"), "GET 3", .stored("uri-miss"))
+    }
+  }
 }

@@ -43,7 +43,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private var hasLostCopy = false
   var fill: Fill?
   /// The client is gone, unanswered or in the middle of its answer.
-  private var clientHasLeft = false
+  private(set) var clientHasLeft = false
   /// Whether the fill was another's.
   private(set) var isCollapsed = false
   var deadline: LoopTimer?
@@ -353,7 +353,7 @@ extension Exchange {
     // Before the body fails, which the fill may report at once: there is nobody to answer.
     phase = .over
     clientHasLeft = true
-    requestBody.fail()
+    if connection.requestBodyIsComplete { fill?.goesOnAsChange() } else { requestBody.fail() }
     finish()
     fill = nil
   }

@@ -118,7 +118,8 @@ extension Exchange {
 
 /// A request's body between a client and an origin: bounded, in order, read once.
 final class RequestBodyBuffer: OriginBodySource {
-  private unowned let exchange: Exchange
+  /// nil: the client has left, and what it sent is read to its end.
+  private weak var exchange: Exchange?
   private var bytes: [UInt8] = []
   private var readCount = 0
   private var hasEnded = false
@@ -130,7 +131,7 @@ final class RequestBodyBuffer: OriginBodySource {
   init(exchange: Exchange) { self.exchange = exchange }
 
   func append(_ arrived: UnsafeRawBufferPointer) {
-    guard isWanted else { return }
+    guard isWanted, let exchange else { return }
     bytes.append(contentsOf: arrived)
     if bytes.count - readCount > exchange.connection.worker.limits.requestBodyBufferBytes {
       exchange.connection.pauseReading()
@@ -146,7 +147,7 @@ final class RequestBodyBuffer: OriginBodySource {
   /// Only the fill that takes the body, which is this client's own and on its loop: another's, which
   /// the client has joined, is not to be touched from here.
   private func tellFill() {
-    if isWanted { exchange.fill?.requestBodyBecameAvailable() }
+    if isWanted { exchange?.fill?.requestBodyBecameAvailable() }
   }
 
   /// The client is gone: the origin must not take what came for the whole.
@@ -173,7 +174,9 @@ final class RequestBodyBuffer: OriginBodySource {
       bytes.removeFirst(readCount)
       readCount = 0
     }
-    if bytes.count - readCount < exchange.connection.worker.limits.requestBodyBufferBytes / 2 {
+    if let exchange, !exchange.clientHasLeft,
+      bytes.count - readCount < exchange.connection.worker.limits.requestBodyBufferBytes / 2
+    {
       exchange.connection.resumeReading()
     }
     return .bytes(count)

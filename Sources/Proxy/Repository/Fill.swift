@@ -139,6 +139,8 @@ final class Fill: @unchecked Sendable {
   var isSpilling = false
   var isEnded = false
   var isWakeScheduled = false
+  /// Its client has left, and the origin may be carrying its change out.
+  var isChangeUnderWay = false
   /// The purges that followed from this fill's own answer.
   var ownPurges = 0
   /// What it was begun for, so that the rest of a body that breaks off can be asked for.

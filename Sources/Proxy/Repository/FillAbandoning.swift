@@ -29,9 +29,16 @@ extension Fill {
     end(.failed(Fill.deserted))
   }
 
+  /// The client of a change has left with its request sent: the origin may carry it out, and what its
+  /// answer says of stored copies is to be heard.
+  func goesOnAsChange() {
+    if plan.change != nil { isChangeUnderWay = true }
+  }
+
   private func goesOnUnread(_ shared: Shared) -> Bool {
     // Nothing has been sent, and somebody else may have the place.
     if queued != nil { return false }
+    if shared.head == nil, isChangeUnderWay { return true }
     let isWanted =
       shared.head == nil ? plan.notStored == nil : shared.isStoring && !isSpilling
     guard isWanted else { return false }
