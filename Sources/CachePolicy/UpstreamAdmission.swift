@@ -54,10 +54,12 @@ public struct OriginHealth: Sendable, Equatable {
 
   public init() {}
 
+  public var isDown: Bool { failuresInRow == OriginHealth.failuresMax }
+
   /// No connection came about.
   public mutating func connectionFailed(nowMilliseconds now: Int64) {
     failuresInRow = min(failuresInRow + 1, OriginHealth.failuresMax)
-    if failuresInRow == OriginHealth.failuresMax {
+    if isDown {
       pausedUntilMilliseconds = now + OriginHealth.pauseMilliseconds
     }
   }
@@ -68,7 +70,7 @@ public struct OriginHealth: Sendable, Equatable {
   /// Whether a request that need not ask is to ask. Where the pause is over, the one that learns so
   /// is the one that looks, and the next pause begins.
   public mutating func mayAsk(nowMilliseconds now: Int64) -> Bool {
-    guard failuresInRow == OriginHealth.failuresMax else { return true }
+    guard isDown else { return true }
     let left = pausedUntilMilliseconds - now
     // A clock that was set back holds nothing up for longer than a pause.
     if left > 0, left <= OriginHealth.pauseMilliseconds { return false }

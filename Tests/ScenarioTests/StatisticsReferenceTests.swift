@@ -1,3 +1,4 @@
+import CachePolicy
 internal import Foundation
 import Proxy
 import Support
@@ -57,5 +58,13 @@ import Testing
         try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
       #expect(Self.paths(of: document) == (try Self.explained()))
     }
+  }
+
+  /// Every word that says why an answer is not stored has its row.
+  @Test(arguments: NotStoredReason.allCases)
+  func everyWordOfADetailIsExplained(_ reason: NotStoredReason) throws {
+    let text = try String(contentsOf: Self.operations, encoding: .utf8)
+    let rows = text.components(separatedBy: "\n").filter { $0.hasPrefix("| `") }
+    #expect(rows.contains { $0.components(separatedBy: "|")[1].contains("`\(reason.rawValue)`") })
   }
 }

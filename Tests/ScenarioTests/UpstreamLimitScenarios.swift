@@ -120,6 +120,34 @@ struct UpstreamLimitScenarios {
     }
   }
 
+  /// Closing looks the same: it may be gone. One that still reads is told.
+  @Test func whoeverSendsNoMoreLeavesItsPlaceInLineToOthers() throws {
+    try scenario(
+      Self.stored,
+      upstream: Self.upstream("\"maxConcurrent\": 1, \"queueTimeout\": \"10m\"")
+    ) { origin, proxy in
+      let gate = Gate()
+      origin.on("/a", OriginAnswer.text("a").waiting(for: gate))
+      for path in ["/b", "/c"] { origin.on(path, .text(path)) }
+      let clients = try clients(4, proxy)
+      clients[0].send("GET", "/a")
+      #expect(gate.waitUntilReached())
+      for (index, path) in ["/b", "/c", "/c"].enumerated() {
+        clients[index + 1].send("GET", path)
+        #expect(try waits(proxy, for: .init(active: 1, queued: min(index + 1, 2))))
+      }
+      clients[1].finishSending()
+      expectBusy(try clients[1].readAnswer())
+      // Another waits for the same.
+      clients[2].finishSending()
+      #expect(try waits(proxy, for: .init(active: 1, queued: 1, refused: 1)))
+      gate.open()
+      for client in clients[2...] { #expect(try client.readAnswer().text == "/c") }
+      #expect(origin.requestCount("/b") == 0)
+      #expect(origin.requestCount("/c") == 1)
+    }
+  }
+
   @Test func whoeverLeavesTheQueueLeavesItsPlaceToOthers() throws {
     try scenario(
       windowedRoute("cache-first", #""whenAbandoned": "finish""#),
@@ -161,7 +189,7 @@ struct UpstreamLimitScenarios {
       slow.send("GET", "/slow")
       #expect(gate.waitUntilReached())
       proxy.advance(seconds: Age.older)
-      expect(try proxy.get("/a"), "v1", .copy("stale", nil))
+      expect(try proxy.get("/a"), "v1", .hit)
       // 504 would blame the origin.
       expectBusy(try proxy.get("/strict"))
       proxy.advance(seconds: Age.beyondAll)

@@ -60,8 +60,10 @@ public struct ProxyStatistics: Decodable, Sendable {
     public let active: Int
     public let queued: Int
     public let refused: Int
+    public let isDown: Bool
 
-    public init(active: Int = 0, queued: Int = 0, refused: Int = 0) {
+    public init(active: Int = 0, queued: Int = 0, refused: Int = 0, isDown: Bool = false) {
+      self.isDown = isDown
       self.active = active
       self.queued = queued
       self.refused = refused

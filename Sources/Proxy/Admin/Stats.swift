@@ -22,8 +22,10 @@ struct Stats: Encodable {
     let active: Int
     let queued: Int
     let refused: UInt64
+    let isDown: Bool
 
     init(_ counts: UpstreamGate.Counts) {
+      isDown = counts.isDown
       active = counts.active
       queued = counts.queued
       refused = counts.refused

@@ -79,7 +79,9 @@ extension CopyServing {
     let output = connection.worker.output
     output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
     output.append(ContentRange.unsatisfied(length: answer.record.bodyLength))
-    output.append("\r\nContent-Length: 0\r\n")
+    output.append("\r\nContent-Length: 0\r\nDate: ")
+    output.append(connection.worker.date())
+    output.append("\r\n")
     appendAnswerFields(answer, to: output)
     connection.appendConnectionField(to: output)
     output.append("\r\n\r\n")

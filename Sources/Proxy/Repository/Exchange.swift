@@ -44,6 +44,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   var fill: Fill?
   /// The client is gone, unanswered or in the middle of its answer.
   private(set) var clientHasLeft = false
+  /// The origin is known to be down, and was not asked.
+  private(set) var isUnasked = false
   /// Whether the fill was another's.
   private(set) var isCollapsed = false
   var deadline: LoopTimer?
@@ -93,6 +95,7 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     if machine.mayStandIn,
       !source.route.gate.mayAsk(nowMilliseconds: services.clock.nowMilliseconds)
     {
+      isUnasked = true
       perform(machine.originFailed())
       return
     }
@@ -348,6 +351,8 @@ extension Exchange {
   func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) { requestBody.append(bytes) }
 
   func requestBodyEnded() { requestBody.end() }
+
+  func clientFinishedSending() { fill?.giveUpPlaceInLine(of: self) }
 
   func clientLeft() {
     // Before the body fails, which the fill may report at once: there is nobody to answer.

@@ -29,8 +29,9 @@ extension Exchange {
       nowMilliseconds: services.clock.nowMilliseconds)
     let status: UInt16? =
       use == .confirmed ? 304 : fill?.progress.head?.status ?? brokenStatus
-    // A copy that landed meanwhile is a plain hit.
-    let forward = use == .fresh ? nil : fetch.map { (reason: $0.reason, status: status) }
+    // A copy that landed meanwhile is a plain hit, and so is one for which nobody was asked.
+    let isHit = use == .fresh || isUnasked || isBusy
+    let forward = isHit ? nil : fetch.map { (reason: $0.reason, status: status) }
     let entryID = record.entryID
     let answer = CopyAnswer(
       record: record, state: state, route: source.route, use: use, forward: forward,
@@ -96,7 +97,8 @@ extension Exchange {
     case .staleForbidden where isBusy, .network where isBusy: problem = busyProblem
     case .staleForbidden:
       problem = Problem(
-        status: 504, detail: "the origin forbids a stale answer: \(lastError?.reason ?? "")")
+        status: 504,
+        detail: "the stored answer must not serve without the origin: \(lastError?.reason ?? "")")
     case .network: problem = networkProblem
     }
     finish()

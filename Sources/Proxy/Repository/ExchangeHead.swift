@@ -120,6 +120,8 @@ extension Exchange {
     output.removeAll()
     output.append("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: ")
     output.append(ContentRange.unsatisfied(length: UInt64(length)))
+    output.append("\r\nDate: ")
+    output.append(worker.date())
     output.append("\r\n")
     appendLength(0, to: output)
     appendForwardFields(head, to: output)

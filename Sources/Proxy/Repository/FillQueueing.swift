@@ -55,6 +55,15 @@ extension Fill {
     failAsBusy()
   }
 
+  /// Its only reader may be gone: nothing was sent for it yet, and others wait for the place. Told to
+  /// go, as the others are whose time is over; one that still reads learns so.
+  func giveUpPlaceInLine(of reader: any FillReader) {
+    guard owner.loop.isCurrent, queued != nil,
+      shared.withLock({ $0.readers.count == 1 && $0.readers[ObjectIdentifier(reader)] != nil })
+    else { return }
+    waitedInVain()
+  }
+
   private func failAsBusy() {
     originFailed(.busy(retryAfterSeconds: plan.route.gate.retryAfterSeconds))
   }

@@ -21,6 +21,7 @@ final class UpstreamGate: Sendable {
     var active = 0
     var queued = 0
     var refused: UInt64 = 0
+    var isDown = false
   }
 
   private struct State: Sendable {
@@ -44,7 +45,10 @@ final class UpstreamGate: Sendable {
   }
 
   var counts: Counts {
-    state.withLock { Counts(active: $0.active, queued: $0.queued, refused: $0.refused) }
+    state.withLock {
+      Counts(
+        active: $0.active, queued: $0.queued, refused: $0.refused, isDown: $0.health.isDown)
+    }
   }
 
   /// Whether nobody asks or waits.

@@ -18,8 +18,14 @@ protocol ConnectionExchange: AnyObject {
   func clientTookAll()
   func requestBodyArrived(_ bytes: UnsafeRawBufferPointer)
   func requestBodyEnded()
+  /// The client sends no more. It may be gone; or it still reads, as some do: nobody can tell.
+  func clientFinishedSending()
   /// The client is gone, or its body broke. Nothing more may be written.
   func clientLeft()
+}
+
+extension ConnectionExchange {
+  func clientFinishedSending() {}
 }
 
 /// One client connection: takes requests out of its bytes one after another, and gives each the
@@ -505,7 +511,7 @@ extension Connection: TCPStreamOwner {
     case .lingering: if stream.queuedBytes == 0 { close() }
     case .exchange:
       // A client may close its sending side and still read; but a body that is not whole is broken.
-      if !body.isComplete { close() }
+      if body.isComplete { exchange?.clientFinishedSending() } else { close() }
     case .closed: break
     }
   }
