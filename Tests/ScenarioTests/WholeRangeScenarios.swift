@@ -38,7 +38,7 @@ struct WholeRangeScenarios {
       Self.expectPart(answer, Array(part.utf8), "bytes \(range)/26")
       #expect(answer.cacheStatus.isStored && answer.cacheStatus.forward == "uri-miss")
       #expect(origin.requests("/a").first?.first("Range") == nil)
-      try proxy.settle()
+      try proxy.settle(after: origin, "/a", answers: 1)
       expect(try proxy.get("/a"), Self.letters, .hit)
       let again = try proxy.get("/a", "Range: bytes=\(asked)")
       Self.expectPart(again, Array(part.utf8), "bytes \(range)/26")
@@ -55,7 +55,7 @@ struct WholeRangeScenarios {
       let answer = try connection.get("/a", ["Range: bytes=\(asked)"])
       #expect(answer.status == 416 && answer.body.isEmpty)
       #expect(answer.first("Content-Range") == "bytes */26")
-      try proxy.settle()
+      try proxy.settle(after: origin, "/a", answers: 1)
       expect(try connection.get("/a"), Self.letters, .hit)
       #expect(origin.requestCount("/a") == 1)
     }
@@ -69,7 +69,7 @@ struct WholeRangeScenarios {
       let first = try proxy.get("/a", "Range: bytes=\(asked)")
       // A server may ignore Range; what it must not do is to answer another part.
       #expect(first.status == 200 && first.text == Self.letters || first.status == 416)
-      try proxy.settle()
+      try proxy.settle(after: origin, "/a", answers: 1)
       let second = try proxy.get("/a", "Range: bytes=\(asked)")
       #expect(second.status == first.status && second.body == first.body)
       #expect(origin.requestCount("/a") == 1)
@@ -96,7 +96,7 @@ struct WholeRangeScenarios {
     try scenario(Self.route) { origin, proxy in
       origin.on("/a", .text(Self.letters))
       expectText(try proxy.get("/a", "Range: bytes=0-1,4-5"), Self.letters)
-      try proxy.settle()
+      try proxy.settle(after: origin, "/a", answers: 1)
       let again = try proxy.get("/a", "Range: bytes=0-1,4-5")
       #expect(
         MultipartAnswer(again)?.parts.map(\.contentRange) == ["bytes 0-1/26", "bytes 4-5/26"])
