@@ -100,8 +100,6 @@ public enum Strategy: UInt8, Sendable, CaseIterable {
     self = found
   }
 
-  /// Whether an answer of this strategy may come from the store.
-  public var readsStore: Bool { self != .networkOnly && self != .networkAndStore }
   /// Whether an answer of the network may go into the store.
   public var writesStore: Bool { self != .networkOnly && self != .cacheOnly }
 }

@@ -24,9 +24,6 @@ public protocol TCPStreamOwner: AnyObject {
 /// One accepted TCP connection on a loop: reads into the loop's buffer, writes straight from the
 /// caller's memory, and copies only what the kernel did not take at once.
 public final class TCPStream {
-  /// The most pieces that one write takes.
-  public static let piecesMax = 64
-
   private let handle: UnsafeMutablePointer<uv_tcp_t>
   // SAFETY: a loop closes its streams before it ends.
   private unowned(unsafe) let loop: EventLoop

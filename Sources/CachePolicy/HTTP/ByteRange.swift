@@ -77,11 +77,6 @@ public enum ByteRange: Sendable, Equatable {
       return count > 0 && length > 0 ? length - min(count, length)..<length : nil
     }
   }
-
-  /// The ranges that lie within the body, in the order asked for; none: answer 416.
-  public static func resolve(_ ranges: [ByteRange], length: UInt64) -> [Range<UInt64>] {
-    ranges.compactMap { $0.resolved(length: length) }
-  }
 }
 
 extension Fields {
