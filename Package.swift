@@ -70,7 +70,7 @@ let package = Package(
     .target(name: "CountingAllocator", path: "Tests/CountingAllocator"),
     .target(name: "WriteFaults", path: "Tests/WriteFaults"),
     .testTarget(
-      name: "CachePolicyTests", dependencies: ["CachePolicy"], swiftSettings: common),
+      name: "CachePolicyTests", dependencies: ["CachePolicy", "Support"], swiftSettings: common),
     .testTarget(
       name: "BackendsTests", dependencies: ["Backends", "CachePolicy", "StoreStress"],
       swiftSettings: common),

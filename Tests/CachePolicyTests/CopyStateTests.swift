@@ -293,4 +293,17 @@ struct StaleWindowTests {
     let after = state("", kept, after: 60_000)
     #expect(after.isPastKeep && !after.isFresh && !after.mayServeOnFailure)
   }
+
+  @Test(arguments: [(0, false), (1000, true)] as [(Int64, Bool)])
+  func anOutdatedCopyIsStaleWhateverItsAge(_ windowMilliseconds: Int64, _ serves: Bool) {
+    var copy = metadata(200, [("Cache-Control", "max-age=60")])
+    copy.flags.insert(.outdated)
+    var policy = Policy(strategy: .cacheFirst)
+    policy.staleIfErrorMilliseconds = windowMilliseconds
+    let state = Freshness.copyState(
+      of: copy, policy: policy, request: RequestDirectives(),
+      nowMilliseconds: copy.responseTimeMilliseconds)
+    #expect(!state.isFresh && !state.isStaleForbidden)
+    #expect(state.mayServeOnFailure == serves)
+  }
 }

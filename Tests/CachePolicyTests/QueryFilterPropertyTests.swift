@@ -1,4 +1,5 @@
 import CachePolicy
+import Support
 import Testing
 
 /// Two queries that some origin tells apart in their counting parameters never give one key.

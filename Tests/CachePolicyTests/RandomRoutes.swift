@@ -1,4 +1,5 @@
 import CachePolicy
+import Support
 
 /// Patterns and requests that meet often, for the tests that hold two readings against each other.
 enum RandomRoutes {

@@ -1,4 +1,5 @@
 import CachePolicy
+import Support
 import Testing
 
 /// What a request for parts gets (RFC 9110 §14.2, §15.3.7, §15.5.17).

@@ -1,4 +1,5 @@
 import CachePolicy
+import Support
 import Testing
 
 /// Tables of many routes find what plain readings of one pattern after the other find.

@@ -1,4 +1,5 @@
 import CachePolicy
+import Support
 import Testing
 
 struct RouteTraceTests {

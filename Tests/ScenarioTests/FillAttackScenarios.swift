@@ -6,15 +6,6 @@ import Testing
 /// run. What must hold is that nobody gets a wrong byte, and that nothing is left over.
 @Suite(.serialized)
 struct FillAttackScenarios {
-  /// The same numbers in every run.
-  private struct Dice {
-    var state: UInt64
-    mutating func roll(_ below: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int(state >> 33) % below
-    }
-  }
-
   private func isQuiet(_ proxy: TestProxy) throws -> Bool {
     for _ in 0..<20_000 {
       let statistics = try proxy.statistics()
@@ -47,24 +38,24 @@ struct FillAttackScenarios {
         origin.on("/\(index)/chunked", OriginAnswer.bytes(body).framed(.chunked))
         origin.on("/\(index)/own", .bytes(body, "Cache-Control: no-store"))
       }
-      var dice = Dice(state: 42)
+      var dice = Dice(seed: 42)
       for round in 0..<40 {
-        let index = dice.roll(sizes.count)
-        let path = "/\(index)/" + ["length", "chunked", "own"][dice.roll(3)]
+        let index = dice.below(sizes.count)
+        let path = "/\(index)/" + ["length", "chunked", "own"][dice.below(3)]
         var clients: [ClientConnection] = []
-        for _ in 0..<dice.roll(5) + 1 {
-          let client = try proxy.connect(receiveBufferBytes: dice.roll(2) == 0 ? 4096 : nil)
+        for _ in 0..<dice.below(5) + 1 {
+          let client = try proxy.connect(receiveBufferBytes: dice.below(2) == 0 ? 4096 : nil)
           client.send("GET", path)
           clients.append(client)
         }
-        let stayer = dice.roll(2) == 0 ? try proxy.connect() : nil
+        let stayer = dice.below(2) == 0 ? try proxy.connect() : nil
         stayer?.send("GET", path)
         for client in clients {
-          switch dice.roll(3) {
+          switch dice.below(3) {
           case 0: client.reset()
           case 1:
             try client.readHead()
-            try client.readBody(atLeast: dice.roll(sizes[index] + 1))
+            try client.readBody(atLeast: dice.below(sizes[index] + 1))
             client.reset()
           default:
             try client.readHead()

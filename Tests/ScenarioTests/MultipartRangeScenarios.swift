@@ -45,16 +45,16 @@ struct MultipartRangeScenarios {
       origin.on("/a", .bytes(body))
       _ = try proxy.get("/a")
       let connection = try proxy.connect()
-      var dice = SplitDice(seed: UInt64(body.count))
+      var dice = Dice(seed: UInt64(body.count))
       for _ in 0..<300 {
-        let starts = dice.sorted(2 * (2 + dice.below(15)), below: body.count)
+        let starts = (0..<2 * (2 + dice.below(15))).map { _ in dice.below(body.count) }.sorted()
         var ranges = stride(from: 0, to: starts.count, by: 2)
           .map { starts[$0]..<starts[$0 + 1] }
           .filter { !$0.isEmpty }
         // A gap between each two, so that none are put together.
         ranges = zip(ranges, ranges.dropFirst()).filter { $0.upperBound < $1.lowerBound }.map(\.0)
         guard ranges.count > 1 else { continue }
-        dice.shuffle(&ranges)
+        ranges.shuffle(using: &dice)
         let answer = try connection.get("/a", [asked(ranges)])
         let found = try #require(MultipartAnswer(answer))
         #expect(found.parts == ranges.map { Part($0, of: body, nil) })
@@ -68,7 +68,7 @@ struct MultipartRangeScenarios {
       origin.on("/a", .bytes(body))
       _ = try proxy.get("/a")
       let connection = try proxy.connect()
-      var dice = SplitDice(seed: UInt64(body.count) + 1)
+      var dice = Dice(seed: UInt64(body.count) + 1)
       for _ in 0..<100 {
         let ranges = (0..<1 + dice.below(16)).map { _ in
           let first = dice.below(body.count)
@@ -257,27 +257,4 @@ struct MultipartRangeScenarios {
       #expect(origin.requestCount("/a") == 1)
     }
   }
-}
-
-/// Random numbers that are the same in each run (SplitMix64).
-struct SplitDice: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-
-  mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
-
-  mutating func sorted(_ count: Int, below limit: Int) -> [Int] {
-    (0..<count).map { _ in below(limit) }.sorted()
-  }
-
-  mutating func shuffle<Element>(_ elements: inout [Element]) { elements.shuffle(using: &self) }
 }

@@ -232,16 +232,20 @@ final class LMDBEnvironment: @unchecked Sendable {
     return UInt64(system.f_bavail) * UInt64(system.f_frsize) < 1024 * 1024
   }
 
-  /// The number of entries, which costs nothing to know.
-  func countEntries() throws(LMDBError) -> UInt64 {
+  /// What of `measure` costs nothing to know: the number of entries, and the bytes in use with those
+  /// of free pages.
+  func estimate() throws(LMDBError) -> (usedBytesMax: UInt64, entryCount: UInt64) {
     try checkUse()
     var opened: OpaquePointer?
     try LMDBError.check(mdb_txn_begin(handle, nil, UInt32(MDB_RDONLY), &opened))
     guard let transaction = opened else { throw LMDBError(code: ENOMEM) }
     defer { mdb_txn_abort(transaction) }
+    var information = MDB_envinfo()
+    try LMDBError.check(mdb_env_info(handle, &information))
     var statistics = MDB_stat()
     try LMDBError.check(mdb_stat(transaction, tables.entries, &statistics))
-    return UInt64(statistics.ms_entries)
+    let pages = UInt64(information.me_last_pgno) + 1
+    return (pages * UInt64(statistics.ms_psize), UInt64(statistics.ms_entries))
   }
 
   /// Keeps the file longer, without using disk, than `usedEndBytes` and any one commit's growth.

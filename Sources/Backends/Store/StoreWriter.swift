@@ -57,8 +57,12 @@ final class StoreWriter {
     // The first commit or background step sets it right.
     nextKeepUntilMilliseconds = 0
     leftoversEnd = opened.identity.entryIDsStart
-    if let count = try? opened.environment.countEntries() {
-      shared.report.withLock { $0.entryCount = count }
+    // Until the thread has measured: nobody is told of an empty store that is not.
+    if let estimated = try? opened.environment.estimate() {
+      shared.report.withLock { report in
+        report.usedBytes = estimated.usedBytesMax
+        report.entryCount = estimated.entryCount
+      }
     }
   }
 
