@@ -1,6 +1,6 @@
 public import CachePolicy
 
-/// The remote data source: what a repository asks of the network. `CurlClient` is the real one.
+/// The remote data source: what a repository asks of the network. `OriginClient` is the real one.
 ///
 /// One instance a loop; every call and every callback happens on that loop's thread.
 public protocol RemoteDataSource: AnyObject {
@@ -123,6 +123,8 @@ public final class OriginEndpoint: Sendable {
   public let retriesMax: Int
   /// An HTTP or SOCKS proxy to use; nil: none, whatever the environment says.
   public let proxy: String?
+  /// In clear text and without a proxy we speak HTTP/1.1 ourselves.
+  let isSpokenToByHTTP1Client: Bool
 
   public init(
     url: String, connectTimeoutMilliseconds: Int64, firstByteTimeoutMilliseconds: Int64,
@@ -134,5 +136,6 @@ public final class OriginEndpoint: Sendable {
     self.stallTimeoutMilliseconds = stallTimeoutMilliseconds
     self.retriesMax = retriesMax
     self.proxy = proxy
+    isSpokenToByHTTP1Client = url.hasPrefix("http:") && proxy == nil
   }
 }

@@ -36,7 +36,7 @@ struct ResponseHeadReaderTests {
   @Test(
     arguments: [
       ("HTTP/1.1 204", 204, .http11), ("HTTP/1.0 200 ", 200, .http10),
-      ("HTTP/2 301", 301, .http2), ("HTTP/2.0 200", 200, .http2), ("HTTP/1.1 599 x", 599, .http11),
+      ("HTTP/2 301", 301, .http2), ("HTTP/1.1 599 x", 599, .http11),
       ("HTTP/1.3 299 x", 299, .http11),
     ] as [(String, UInt16, ReceivedVersion)])
   func statusLinesOfEveryVersionAreRead(
@@ -79,6 +79,17 @@ struct ResponseHeadReaderTests {
   @Test(
     arguments: [
       ("no status", ["HTTP/1.1"]),
+      ("another protocol", ["ICY 200 OK"]),
+      ("no protocol", ["200 OK"]),
+      ("the protocol in lower case", ["http/1.1 200 OK"]),
+      ("HTTP/2 with a minor version", ["HTTP/2.0 200"]),
+      ("no minor version", ["HTTP/1 200 OK"]),
+      ("a minor version of two digits", ["HTTP/1.10 200 OK"]),
+      ("an empty line first", [""]),
+      ("a space first", [" HTTP/1.1 200 OK"]),
+      ("a status of four digits", ["HTTP/1.1 2000 OK"]),
+      ("two spaces before the status", ["HTTP/1.1  200 OK"]),
+      ("a CR before the line's end", ["HTTP/1.1 200 OK", "A: b\r"]),
       ("a status of two digits", ["HTTP/1.1 20"]),
       ("a status of letters", ["HTTP/1.1 2x0 OK"]),
       ("a status below 100", ["HTTP/1.1 099 x"]),

@@ -25,8 +25,8 @@ final class RawOrigin: Sendable {
         if let text = String(bytes: buffer, encoding: .utf8), let end = text.range(of: "\r\n\r\n") {
           let head = String(text[..<end.lowerBound])
           buffer.removeFirst(head.utf8.count + 4)
-          heads.update { $0.append(head) }
-          return head
+          heads.update { $0.append(inOriginForm(head)) }
+          return inOriginForm(head)
         }
         guard case .bytes = socket.receive(appendingTo: &buffer) else { return nil }
       }

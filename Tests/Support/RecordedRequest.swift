@@ -29,7 +29,7 @@ struct RequestReader {
 
   /// nil: the connection is over.
   mutating func next() -> RecordedRequest? {
-    guard let head = line(endingWith: [13, 10, 13, 10]) else { return nil }
+    guard let head = line(endingWith: [13, 10, 13, 10]).map(inOriginForm) else { return nil }
     let lines = head.split(separator: "\r\n", omittingEmptySubsequences: true)
     let parts = (lines.first ?? "").split(separator: " ")
     guard parts.count == 3 else { return nil }
@@ -87,4 +87,12 @@ struct RequestReader {
     defer { buffer.removeFirst(count) }
     return Array(buffer[..<count])
   }
+}
+
+/// A request's head as it is without the forward proxy that scenarios may go through: with a path for
+/// its target, not the whole URL.
+public func inOriginForm(_ head: String) -> String {
+  let parts = head.split(separator: " ", maxSplits: 2)
+  guard reachesOriginByLibcurl, parts.count == 3, parts[1].hasPrefix("http://") else { return head }
+  return "\(parts[0]) \(parts[1].dropFirst(7).drop { $0 != "/" }) \(parts[2])"
 }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// An origin and a proxy in front of it, for the time of one test.
 ///
 /// `routes` are the members of the list in policies.json; `upstream`, `limits` and `top` add members
@@ -19,18 +21,25 @@ public func scenario(
   try body(origin, proxy)
 }
 
+/// Whether scenarios have the proxy reach its origin by libcurl, as with TLS, instead of by our own
+/// HTTP/1.1: the origin is then its own forward proxy. `script/test` runs the suites on the origin
+/// side both ways.
+let reachesOriginByLibcurl =
+  ProcessInfo.processInfo.environment["LARDER_TEST_ORIGIN"] == "libcurl"
+
 /// The policies.json of a scenario.
 public func scenarioPolicies(
   _ routes: String, upstream: String = "\"retries\": 0", limits: String = "", top: String = ""
 ) -> String {
-  """
-  {
-    "version": 1,
-    "upstreams": { "origin": { "url": "http://{ORIGIN}", \(upstream) } },
-    "limits": { \(limits) },
-    \(top)
-    "defaults": { "upstream": "origin" },
-    "routes": [ \(routes) ],
-  }
-  """
+  let proxy = reachesOriginByLibcurl ? "\"proxy\": \"http://{ORIGIN}\"," : ""
+  return """
+    {
+      "version": 1,
+      "upstreams": { "origin": { "url": "http://{ORIGIN}", \(proxy) \(upstream) } },
+      "limits": { \(limits) },
+      \(top)
+      "defaults": { "upstream": "origin" },
+      "routes": [ \(routes) ],
+    }
+    """
 }

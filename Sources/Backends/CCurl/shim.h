@@ -24,6 +24,9 @@ static inline CURLcode larder_curl_get_long(CURL *handle, CURLINFO info, long *v
 static inline CURLcode larder_curl_get_pointer(CURL *handle, CURLINFO info, void **value) {
   return curl_easy_getinfo(handle, info, value);
 }
+static inline CURLcode larder_curl_get_socket(CURL *handle, CURLINFO info, curl_socket_t *value) {
+  return curl_easy_getinfo(handle, info, value);
+}
 static inline CURLMcode larder_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }

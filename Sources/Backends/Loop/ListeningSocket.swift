@@ -142,6 +142,19 @@ public struct SocketAddress: Sendable {
 /// Closes a descriptor that no stream has taken over.
 public func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
+/// Another descriptor of the same socket, the caller's to close; nil: the process has no more.
+func duplicateDescriptor(_ descriptor: Int32) -> Int32? {
+  let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+  return copy >= 0 ? copy : nil
+}
+
+/// Whether bytes, an end or an error wait to be read on a socket.
+func hasInput(_ descriptor: Int32) -> Bool {
+  var byte: UInt8 = 0
+  let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+  return count >= 0 || errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR
+}
+
 /// Reads a socket's pending error, which clears it: from then on the socket reads as ended.
 func takeSocketError(_ descriptor: Int32) {
   var code: Int32 = 0

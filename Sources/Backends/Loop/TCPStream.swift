@@ -21,7 +21,7 @@ public protocol TCPStreamOwner: AnyObject {
   func streamDidClose()
 }
 
-/// One accepted TCP connection on a loop: reads into the loop's buffer, writes straight from the
+/// One TCP connection on a loop, a client's or one to an origin: reads into the loop's buffer, writes straight from the
 /// caller's memory, and copies only what the kernel did not take at once.
 public final class TCPStream {
   private let handle: UnsafeMutablePointer<uv_tcp_t>
@@ -30,7 +30,9 @@ public final class TCPStream {
   /// Told what happens. Not kept alive: whoever sets it sets it back to nil before it goes.
   public unowned(unsafe) var owner: (any TCPStreamOwner)?
   private var isClosed = false
-  private var isReading = false
+  private let descriptor: Int32
+  /// Reads are wanted. A connection that broke while it was read from is read from no more.
+  public private(set) var isReading = false
   private var isShutDown = false
   /// Bytes that are queued behind the kernel's own buffer.
   public private(set) var queuedBytes = 0
@@ -38,9 +40,10 @@ public final class TCPStream {
   /// Of the queued bytes, those that the kernel has not taken yet.
   public var remainingBytes: Int { Int(uv_stream_get_write_queue_size(stream)) }
 
-  /// Takes over an accepted, non-blocking descriptor.
+  /// Takes over a connected, non-blocking descriptor; where nil is returned it is the caller's still.
   public init?(loop: EventLoop, descriptor: Int32) {
     self.loop = loop
+    self.descriptor = descriptor
     handle = .allocate(capacity: 1)
     uv_tcp_init(loop.handle, handle)
     guard uv_tcp_open(handle, descriptor) == 0 else {
@@ -77,6 +80,9 @@ public final class TCPStream {
         TCPStream.of(handle!.pointee.data).didRead(count, buffer!)
       })
   }
+
+  /// Whether bytes, an end or an error wait to be read, as the kernel knows now.
+  public var hasInput: Bool { !isClosed && Backends.hasInput(descriptor) }
 
   public func stopReading() {
     guard !isClosed, isReading else { return }

@@ -2,33 +2,30 @@ internal import CCurl
 internal import CUV
 internal import CachePolicy
 
-/// The remote data source: libcurl's multi interface, driven by one event loop.
+/// libcurl's multi interface, driven by one event loop: it carries out what goes through TLS, HTTP/2 or
+/// a proxy, and makes the connections that `HTTP1Client` speaks on.
 ///
 /// Caveats of libcurl that shape this file: it may not be entered from its own callbacks, so
 /// whatever a callback leads to waits in `deferred` until libcurl has returned; its timer may ask
 /// for "at once"; it stops watching a connection between transfers, which would cost two system
 /// calls a transfer, so that an idle connection's watcher stays registered until the socket closes.
-public final class CurlClient: RemoteDataSource {
+final class CurlClient {
   /// libcurl allocates it anew for each transfer; above 64 KiB that would cost the heap a trim.
   static let receiveBufferBytes = 32 * 1024
   /// Easy handles that are kept for reuse, an endpoint.
   static let pooledHandlesMax = 256
 
-  public struct Counters: Sendable, Equatable {
-    public var requests: UInt64 = 0
-    public var failures: UInt64 = 0
-    public var connectionsOpened: UInt64 = 0
-    public var connectionsReused: UInt64 = 0
-    public init() {}
-  }
-
   let loop: EventLoop
-  public private(set) var counters = Counters()
+  private(set) var counters = OriginCounters()
 
   private let multi: UnsafeMutableRawPointer
   /// Handles that wait for their next transfer, of the endpoints in use.
   private var pools: [ObjectIdentifier: [CurlHandle]] = [:]
-  private var running: [CurlTransfer] = []
+  /// Those that make connections, likewise.
+  private var connectors: [ObjectIdentifier: [CurlHandle]] = [:]
+  private var running = RunningTransfers<CurlTransfer>()
+  /// Handles that are making connections for others.
+  private var connecting: [ObjectIdentifier: CurlHandle] = [:]
   /// Transfers whose receivers have not got them yet.
   private var unstarted: [CurlTransfer] = []
   private var deferred: [() -> Void] = []
@@ -39,11 +36,7 @@ public final class CurlClient: RemoteDataSource {
   private var wantedTimerMilliseconds = -1
   private var isClosed = false
 
-  /// `connectionsMax` bounds the connections to one origin, `idleConnectionsMax` those that are kept
-  /// for reuse, to all.
-  public init(
-    loop: EventLoop, endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int
-  ) {
+  init(loop: EventLoop) {
     self.loop = loop
     multi = curl_multi_init()!
     curlTimer = .allocate(capacity: 1)
@@ -60,26 +53,28 @@ public final class CurlClient: RemoteDataSource {
       return 0
     }
     larder_curl_multi_set_pointer(multi, CURLMOPT_TIMERDATA, this)
-    use(
-      endpoints: endpoints, connectionsMax: connectionsMax, idleConnectionsMax: idleConnectionsMax)
     loop.atTurnEnd { [weak self] in self?.startAll() }
   }
 
-  /// Sets what requests from now on go to, and the limits. Transfers that run to an endpoint which
-  /// is no longer among these end as they began; connections are kept.
-  public func use(endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int) {
+  /// As `OriginClient.use`.
+  func use(endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int) {
     larder_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, idleConnectionsMax)
     larder_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connectionsMax)
-    let before = pools
+    let (poolsBefore, connectorsBefore) = (pools, connectors)
     pools = [:]
+    connectors = [:]
     for endpoint in endpoints {
       let identity = ObjectIdentifier(endpoint)
-      pools[identity] = before[identity] ?? []
+      if endpoint.isSpokenToByHTTP1Client {
+        connectors[identity] = connectorsBefore[identity] ?? []
+      } else {
+        pools[identity] = poolsBefore[identity] ?? []
+      }
     }
   }
 
-  /// Sets libcurl up; once a process, before any client is made and while there is one thread.
-  public static func prepareProcess() { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }
+  /// As `OriginClient.prepareProcess`.
+  static func prepareProcess() { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }
 
   private static func of(_ context: UnsafeMutableRawPointer?) -> CurlClient {
     // SAFETY: the context is the client that set it; it closes what calls back before it goes.
@@ -88,10 +83,13 @@ public final class CurlClient: RemoteDataSource {
 
   // MARK: RemoteDataSource
 
-  public func start(
+  // MARK: Transfers
+
+  /// As `RemoteDataSource.start`.
+  func start(
     _ request: OriginRequest, receiver: any OriginResponseReceiver
   ) -> any OriginTransfer {
-    request.seal()
+    request.makeList()
     let transfer = CurlTransfer(request: request, client: self, receiver: receiver)
     unstarted.append(transfer)
     return transfer
@@ -120,8 +118,7 @@ public final class CurlClient: RemoteDataSource {
       return
     }
     transfer.beginAttempt(with: handle)
-    transfer.slot = running.count
-    running.append(transfer)
+    running.insert(transfer)
     entered {
       curl_multi_add_handle(multi, handle.easy)
     }
@@ -134,13 +131,9 @@ public final class CurlClient: RemoteDataSource {
   private func release(_ transfer: CurlTransfer) {
     guard let handle = transfer.handle else { return }
     transfer.handle = nil
-    let last = running.removeLast()
-    if last !== transfer {
-      running[transfer.slot] = last
-      last.slot = transfer.slot
-    }
+    running.remove(transfer)
     curl_multi_remove_handle(multi, handle.easy)
-    handle.transfer = nil
+    handle.use = .none
     let identity = ObjectIdentifier(handle.endpoint)
     if let count = pools[identity]?.count, count < CurlClient.pooledHandlesMax {
       pools[identity]?.append(handle)
@@ -171,28 +164,82 @@ public final class CurlClient: RemoteDataSource {
     transfer.finish(error)
   }
 
-  /// Fails the transfers whose patience has ended; called by the loop's tick.
-  public func tick() {
-    let now = loop.monotonicMilliseconds
-    var index = running.count
-    while index > 0 {
-      index -= 1
-      guard index < running.count else { continue }
-      let transfer = running[index]
-      if transfer.patienceEndsMilliseconds <= now, transfer.isWaitingForOrigin {
-        transfer.timeOut()
-      }
+  // MARK: Connections for others
+
+  /// Makes a connection to an endpoint: names, addresses of either family and the time it may take are
+  /// libcurl's to see to. The descriptor is the caller's.
+  func connect(
+    to endpoint: OriginEndpoint,
+    _ completion: @escaping (_ descriptor: Result<Int32, OriginError>) -> Void
+  ) {
+    afterCallbacks { [self] in
+      let identity = ObjectIdentifier(endpoint)
+      let pooled = connectors[identity]?.popLast()
+      guard !isClosed,
+        let handle = pooled ?? CurlHandle(endpoint: endpoint, client: self, connectsOnly: true)
+      else { return completion(.failure(.unreachable("the proxy is stopping"))) }
+      handle.use = .connecting(completion)
+      connecting[ObjectIdentifier(handle)] = handle
+      entered { curl_multi_add_handle(multi, handle.easy) }
     }
   }
 
+  private func connected(
+    _ handle: CurlHandle, _ code: CURLcode,
+    _ completion: (_ descriptor: Result<Int32, OriginError>) -> Void
+  ) {
+    let descriptor = code == CURLE_OK ? handle.takeConnection() : nil
+    handle.use = .none
+    connecting[ObjectIdentifier(handle)] = nil
+    depth += 1
+    // libcurl closes its own descriptor of the connection.
+    curl_multi_remove_handle(multi, handle.easy)
+    depth -= 1
+    let identity = ObjectIdentifier(handle.endpoint)
+    if let count = connectors[identity]?.count, count < CurlClient.pooledHandlesMax {
+      connectors[identity]?.append(handle)
+    }
+    if let descriptor {
+      completion(.success(descriptor))
+    } else {
+      completion(.failure(CurlClient.error(of: code)))
+    }
+  }
+
+  /// libcurl's failure as ours.
+  static func error(of code: CURLcode) -> OriginError {
+    switch code {
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+      CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION:
+      .unreachable(String(cString: curl_easy_strerror(code)))
+    case CURLE_OPERATION_TIMEDOUT: .noConnectionInTime
+    case CURLE_OK: .unreachable("no connection")
+    default: .broken(String(cString: curl_easy_strerror(code)))
+    }
+  }
+
+  // MARK: Time, and the end
+
+  /// Fails the transfers whose patience has ended; called by the loop's tick.
+  func tick() {
+    for transfer in running.late(loop.monotonicMilliseconds) { transfer.timeOut() }
+  }
+
   /// Gives everything back; transfers that still run fail.
-  public func close() {
+  func close() {
     guard !isClosed else { return }
     isClosed = true
-    for transfer in running {
+    for transfer in running.all {
       entered { release(transfer) }
       transfer.finish(.unreachable("the proxy is stopping"))
     }
+    for handle in connecting.values {
+      entered { curl_multi_remove_handle(multi, handle.easy) }
+      guard case .connecting(let completion) = handle.use else { continue }
+      completion(.failure(.unreachable("the proxy is stopping")))
+    }
+    connecting = [:]
+    connectors = [:]
     pools = [:]
     curl_multi_cleanup(multi)
     for watcher in watchers.values { watcher.close() }
@@ -206,7 +253,7 @@ public final class CurlClient: RemoteDataSource {
   // MARK: Entering libcurl
 
   /// Runs work now, or once libcurl's callbacks have returned.
-  public func afterCallbacks(_ work: @escaping () -> Void) {
+  func afterCallbacks(_ work: @escaping () -> Void) {
     if depth == 0 { work() } else { deferred.append(work) }
   }
 
@@ -246,7 +293,12 @@ public final class CurlClient: RemoteDataSource {
       let code = message.pointee.data.result
       var context: UnsafeMutableRawPointer?
       larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
-      guard let transfer = CurlHandle.of(context).transfer else { continue }
+      let handle = CurlHandle.of(context)
+      if case .connecting(let completion) = handle.use {
+        connected(handle, code, completion)
+        continue
+      }
+      guard case .transfer(let transfer) = handle.use else { continue }
       if !transfer.metDeadConnection { countConnections(easy, isAnswered: transfer.headIsComplete) }
       if transfer.isMultiplexed { noteMultiplexed(easy) }
       depth += 1
@@ -340,8 +392,10 @@ public final class CurlClient: RemoteDataSource {
     var context: UnsafeMutableRawPointer?
     larder_curl_get_pointer(easy, CURLINFO_PRIVATE, &context)
     // libcurl has a handle of its own for closing connections.
-    guard context != nil else { return nil }
-    return CurlHandle.of(context).transfer
+    guard context != nil, case .transfer(let transfer) = CurlHandle.of(context).use else {
+      return nil
+    }
+    return transfer
   }
 
   private func socketIsReady(
@@ -380,14 +434,5 @@ public final class CurlClient: RemoteDataSource {
     watchers.removeValue(forKey: descriptor)?.close()
     idle.close(descriptor)
     closeDescriptor(descriptor)
-  }
-}
-
-extension CurlClient.Counters {
-  public mutating func add(_ other: CurlClient.Counters) {
-    requests += other.requests
-    failures += other.failures
-    connectionsOpened += other.connectionsOpened
-    connectionsReused += other.connectionsReused
   }
 }

@@ -6,24 +6,32 @@ internal import CachePolicy
 /// Settings that do not change are set once; `prepare` sets what differs from request to request.
 /// Owned by `CurlClient`'s pools and touched on its loop alone.
 final class CurlHandle {
+  enum Use {
+    case none
+    case transfer(CurlTransfer)
+    /// It makes a connection that others use; they are told its descriptor.
+    case connecting((Result<Int32, OriginError>) -> Void)
+  }
+
   let easy: UnsafeMutableRawPointer
   let endpoint: OriginEndpoint
-  /// The transfer it carries now; libcurl's callbacks come through here.
-  unowned(unsafe) var transfer: CurlTransfer?
+  /// What it does now; libcurl's callbacks come through here.
+  var use = Use.none
   private var isPlainGet = true
   private var targetBuffer: [CChar] = []
   /// What goes before the path in the request line: a proxy is told the whole URL (RFC 9112 §3.2.2),
   /// where it does not carry the connection on as it is.
   private let targetPrefix: [UInt8]
 
-  /// nil when libcurl is out of memory.
-  init?(endpoint: OriginEndpoint, client: CurlClient) {
+  /// `connectsOnly`: it makes connections and sends nothing. nil when libcurl is out of memory.
+  init?(endpoint: OriginEndpoint, client: CurlClient, connectsOnly: Bool = false) {
     guard let made = curl_easy_init() else { return nil }
     easy = made
     self.endpoint = endpoint
     let forwards = endpoint.proxy?.hasPrefix("http") == true && endpoint.url.hasPrefix("http:")
     targetPrefix = forwards ? Array(endpoint.url.utf8) : []
     configure(endpoint, client)
+    if connectsOnly { set(CURLOPT_CONNECT_ONLY, 1) }
   }
 
   deinit { curl_easy_cleanup(easy) }
@@ -51,19 +59,20 @@ final class CurlHandle {
     set(CURLOPT_PROXY, string: endpoint.proxy ?? "")
     set(CURLOPT_NOPROXY, string: endpoint.proxy == nil ? "*" : "")
     larder_curl_set_data(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-      CurlHandle.of(context).transfer?.received(headerLine: bytes, size * count) ?? 0
+      CurlHandle.transfer(context)?.received(headerLine: bytes, size * count) ?? 0
     }
     set(CURLOPT_HEADERDATA, pointer: this)
     larder_curl_set_data(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-      CurlHandle.of(context).transfer?.received(body: bytes, size * count) ?? 0
+      CurlHandle.transfer(context)?.received(body: bytes, size * count) ?? 0
     }
     set(CURLOPT_WRITEDATA, pointer: this)
     larder_curl_set_data(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-      CurlHandle.of(context).transfer?.wantsBody(bytes, size * count) ?? Int(CURL_READFUNC_ABORT)
+      CurlHandle.transfer(context)?.wantsBody(bytes, size * count) ?? Int(CURL_READFUNC_ABORT)
     }
     set(CURLOPT_READDATA, pointer: this)
     larder_curl_set_before_request(easy) { context, _, _, remotePort, localPort in
-      let mayGoOut = CurlHandle.of(context).transfer?.mayGoOut(localPort, remotePort) ?? false
+      guard let transfer = CurlHandle.transfer(context) else { return CURL_PREREQFUNC_OK }
+      let mayGoOut = transfer.mayGoOut(localPort, remotePort)
       return mayGoOut ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
     set(CURLOPT_PREREQDATA, pointer: this)
@@ -73,6 +82,20 @@ final class CurlHandle {
   static func of(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
     // SAFETY: the context is the handle that set it; the pool keeps it alive while it has an easy.
     Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
+  }
+
+  private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
+    guard case .transfer(let transfer) = of(context).use else { return nil }
+    return transfer
+  }
+
+  /// The descriptor of the connection that it has made, in a copy that is the caller's; nil: there
+  /// is none.
+  func takeConnection() -> Int32? {
+    var descriptor: curl_socket_t = -1
+    larder_curl_get_socket(easy, CURLINFO_ACTIVESOCKET, &descriptor)
+    guard descriptor >= 0 else { return nil }
+    return duplicateDescriptor(descriptor)
   }
 
   /// Sets what this request needs: target, fields, method and body.

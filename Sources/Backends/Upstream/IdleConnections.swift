@@ -65,9 +65,7 @@ struct IdleConnections {
   func mayCarryRequest(localPort: Int32, remotePort: Int32) -> Bool {
     for descriptor in descriptors(Int(localPort), Int(remotePort))
     where idle.contains(descriptor) && !multiplexed.contains(descriptor) {
-      var byte: UInt8 = 0
-      let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-      if count >= 0 || errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR { return false }
+      if hasInput(descriptor) { return false }
     }
     return true
   }

@@ -1,9 +1,9 @@
 internal import CachePolicy
 
-/// Reads an origin's header lines as libcurl delivers them, one a call, strictly.
+/// Reads an origin's header lines, one a call, strictly.
 ///
-/// Owns the limits on an origin's header block (interim answers and trailers included) and the framing rules of
-/// RFC 9112 §6.3 that libcurl is lenient about. Whatever is ambiguous makes the answer broken.
+/// Owns the limits on an origin's header block (interim answers and trailers included) and the
+/// framing rules of RFC 9112 §6.3. Whatever is ambiguous makes the answer broken.
 struct ResponseHeadReader {
   enum Outcome: Equatable {
     case more
@@ -33,7 +33,8 @@ struct ResponseHeadReader {
     }
     if isFinal { return .trailer }
     var end = line.count
-    while end > 0, line[end - 1] == 0x0A || line[end - 1] == 0x0D { end -= 1 }
+    if end > 0, line[end - 1] == 0x0A { end -= 1 }
+    if end > 0, line[end - 1] == 0x0D { end -= 1 }
     let content = UnsafeRawBufferPointer(rebasing: line[0..<end])
     if status == 0 { return readStatusLine(content) }
     if content.isEmpty { return finishHead() }
@@ -41,24 +42,44 @@ struct ResponseHeadReader {
   }
 
   private mutating func readStatusLine(_ line: UnsafeRawBufferPointer) -> Outcome {
-    // "HTTP/1.1 200 OK", "HTTP/2 200": libcurl has checked the protocol's name.
-    guard line.count >= 8, let space = line.firstIndex(of: UInt8(ascii: " ")),
-      space + 3 < line.count
+    // "HTTP/1.1 200 OK", "HTTP/2 200".
+    guard let version = ResponseHeadReader.version(line) else {
+      return .broken("not an answer of HTTP")
+    }
+    guard let space = line.firstIndex(of: UInt8(ascii: " ")), space + 3 < line.count,
+      space + 4 == line.count || line[space + 4] == UInt8(ascii: " ")
     else { return .broken("malformed status line") }
     var value: UInt16 = 0
     for digit in line[(space + 1)...(space + 3)] {
       guard digit >= 0x30, digit <= 0x39 else { return .broken("malformed status") }
       value = value * 10 + UInt16(digit - 0x30)
     }
-    guard value >= 100, value <= 599 || value <= 999 else { return .broken("malformed status") }
-    version = ResponseHeadReader.version(line)
+    guard value >= 100 else { return .broken("malformed status") }
+    self.version = version
     status = value
     return .more
   }
 
-  private static func version(_ line: UnsafeRawBufferPointer) -> ReceivedVersion {
-    if line[5] >= UInt8(ascii: "2") { return .http2 }
-    return line[6] == UInt8(ascii: ".") && line[7] == UInt8(ascii: "0") ? .http10 : .http11
+  /// What a status line begins with (RFC 9112 §2.3); a later minor version is read as HTTP/1.1.
+  private static func version(_ line: UnsafeRawBufferPointer) -> ReceivedVersion? {
+    guard line.count >= 7, canBeginAnswer(line) else { return nil }
+    let major = line[5]
+    if major == UInt8(ascii: "2") || major == UInt8(ascii: "3") {
+      return line[6] == UInt8(ascii: " ") ? .http2 : nil
+    }
+    guard line.count >= 9, major == UInt8(ascii: "1"), line[6] == UInt8(ascii: "."),
+      ASCII.isDigit(line[7]), line[8] == UInt8(ascii: " ")
+    else { return nil }
+    return line[7] == UInt8(ascii: "0") ? .http10 : .http11
+  }
+
+  /// Whether bytes may be the begin of a status line.
+  static func canBeginAnswer(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let name: StaticString = "HTTP/"
+    for index in 0..<min(bytes.count, name.utf8CodeUnitCount)
+    // SAFETY: the index is below the text's count.
+    where bytes[index] != name.utf8Start[index] { return false }
+    return true
   }
 
   private mutating func readField(_ line: UnsafeRawBufferPointer) -> Outcome {
@@ -115,6 +136,17 @@ struct ResponseHeadReader {
     }
     isFinal = true
     return .final
+  }
+
+  /// Whether the final answer has no body, whatever its fields say (RFC 9112 §6.3).
+  func isWithoutBody(answering method: Method) -> Bool {
+    method == .head || status == 204 || status == 304
+  }
+
+  /// Whether the end of the body will be known to be its end. A transfer coding in HTTP/1.0 is faulty
+  /// framing (RFC 9112 §6.1): what it ends with proves nothing.
+  func endIsKnown(answering method: Method) -> Bool {
+    isWithoutBody(answering: method) || contentLength != nil || isChunked && version != .http10
   }
 
   /// Forgets an interim answer; the limits go on counting.

@@ -121,7 +121,7 @@ struct Stats: Encodable {
   let config: Config
   let routes: [String: Route]
 
-  init(server: Server, counters: Counters, origin: CurlClient.Counters) {
+  init(server: Server, counters: Counters, origin: OriginCounters) {
     let services = server.services
     let policies = server.policies
     let total = counters.total

@@ -1,3 +1,4 @@
+public import Backends
 public import CachePolicy
 
 /// A request's head as it was parsed: one block of bytes, and ranges into it.
@@ -8,13 +9,6 @@ public import CachePolicy
 public final class RequestHead: @unchecked Sendable {
   // @unchecked Sendable: a loop's own is written and read on its loop alone, and a copy is never
   // written again.
-
-  /// How the request's body is delimited (RFC 9112 §6.3).
-  public enum Framing: Sendable, Equatable {
-    case none
-    case length(UInt64)
-    case chunked
-  }
 
   public internal(set) var method: Method = .get
   /// The header fields; their `bytes` are the whole head, which all ranges here point into.
@@ -27,7 +21,8 @@ public final class RequestHead: @unchecked Sendable {
   /// The authority that the client asked for, port included; empty in HTTP/1.0 without Host.
   var authorityRange = 0..<0
   public internal(set) var minorVersion: UInt8 = 1
-  public internal(set) var framing = Framing.none
+  /// How the request's body is delimited.
+  public internal(set) var framing = MessageFraming.none
   /// Whether the client lets the connection live on after the answer.
   public internal(set) var isPersistent = true
   /// Whether the client waits for 100 (Continue) before it sends its body.

@@ -1,3 +1,4 @@
+internal import Backends
 internal import CachePolicy
 
 #if canImport(Glibc)

@@ -222,7 +222,8 @@ final class Connection {
     case .complete:
       if patience == .body { patience = .none }
       exchange?.requestBodyEnded()
-    case .refused(let refusal): refuseBody(refusal)
+    case .refused(let fault):
+      refuseBody(RequestRefusal(fault == .trailerTooLarge ? 431 : 400, fault.reason))
     }
     return consumed
   }

@@ -36,7 +36,7 @@ public final class Server: Sendable {
     // @unchecked Sendable: filled before the loops start, then used on their own loops.
     var listeners: [Listener] = []
     var repositories: [Repository] = []
-    var clients: [CurlClient] = []
+    var clients: [OriginClient] = []
     var admins: [AdminHandler] = []
     /// On the first loop.
     var warmer: Warmer?
@@ -67,7 +67,7 @@ public final class Server: Sendable {
       for socket in publicSockets + adminSockets { socket.closeSocket() }
       throw ServerError(description: "\(error)")
     }
-    CurlClient.prepareProcess()
+    OriginClient.prepareProcess()
     do throws(StoreError) {
       return try Server(
         configuration, source, store: store, chunkBytes: storeConfiguration.chunkBytes,
@@ -116,7 +116,7 @@ public final class Server: Sendable {
     }
     parts = LoopParts()
     for worker in workers {
-      let client = CurlClient(
+      let client = OriginClient(
         loop: worker.loop, endpoints: policies.endpoints,
         connectionsMax: configuration.limits.upstreamConnections,
         idleConnectionsMax: configuration.limits.upstreamIdleConnections)
@@ -253,16 +253,16 @@ public final class Server: Sendable {
   // MARK: Counts
 
   /// Adds up what every loop has counted, and calls back on one of them.
-  func collectCounts(_ finished: @escaping @Sendable (Counters, CurlClient.Counters) -> Void) {
+  func collectCounts(_ finished: @escaping @Sendable (Counters, OriginCounters) -> Void) {
     let count = workers.count
     let parts = self.parts
-    let sum = Mutex((Counters(), CurlClient.Counters(), 0))
+    let sum = Mutex((Counters(), OriginCounters(), 0))
     let box = CountBox(sum: sum)
     for index in 0..<count {
       workers[index].loop.post {
         let own = parts.repositories[index].counters
         let origin = parts.clients[index].counters
-        let total = box.sum.withLock { sum -> (Counters, CurlClient.Counters)? in
+        let total = box.sum.withLock { sum -> (Counters, OriginCounters)? in
           sum.0.add(own)
           sum.1.add(origin)
           sum.2 += 1
@@ -274,8 +274,8 @@ public final class Server: Sendable {
   }
 
   private final class CountBox: Sendable {
-    let sum: Mutex<(Counters, CurlClient.Counters, Int)>
-    init(sum: consuming sending Mutex<(Counters, CurlClient.Counters, Int)>) { self.sum = sum }
+    let sum: Mutex<(Counters, OriginCounters, Int)>
+    init(sum: consuming sending Mutex<(Counters, OriginCounters, Int)>) { self.sum = sum }
   }
 
   // MARK: The end

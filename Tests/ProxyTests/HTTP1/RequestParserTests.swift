@@ -1,3 +1,4 @@
+import Backends
 import CachePolicy
 import Testing
 
@@ -220,15 +221,15 @@ struct RequestParserTests {
 
   @Test(
     arguments: [
-      ("none", "X: y", RequestHead.Framing.none, false),
+      ("none", "X: y", MessageFraming.none, false),
       ("a length", "Content-Length: 12", .length(12), true),
       ("zero", "Content-Length: 0", .length(0), false),
       ("leading zeros", "Content-Length: 007", .length(7), true),
       ("chunked", "Transfer-Encoding: chunked", .chunked, true),
       ("Chunked", "Transfer-Encoding: \tChunked ", .chunked, true),
-    ] as [(String, String, RequestHead.Framing, Bool)])
+    ] as [(String, String, MessageFraming, Bool)])
   func theBodysFramingIsRead(
-    _ name: String, _ field: String, _ framing: RequestHead.Framing, _ hasBody: Bool
+    _ name: String, _ field: String, _ framing: MessageFraming, _ hasBody: Bool
   ) throws {
     let head = try #require(
       try HeadReading.head(Self.request("POST / HTTP/1.1", "Host: a", field)))

@@ -1,15 +1,38 @@
 internal import CachePolicy
 
-/// Takes a request's body out of its framing, strictly, as the bytes come.
+/// How a message's body is delimited, where it is (RFC 9112 §6.3).
+public enum MessageFraming: Sendable, Equatable {
+  case none
+  case length(UInt64)
+  case chunked
+}
+
+/// What is wrong with a chunked body. Source: whoever sent the message.
+public enum ChunkedBodyFault: Error, Sendable, Equatable {
+  case malformedSize
+  case malformed
+  case trailerTooLarge
+
+  public var reason: StaticString {
+    switch self {
+    case .malformedSize: "malformed chunk size"
+    case .malformed: "malformed chunked body"
+    case .trailerTooLarge: "trailer section too large"
+    }
+  }
+}
+
+/// Takes a body out of its framing, strictly, as the bytes come: a client's requests and an origin's
+/// answers alike.
 ///
 /// A value without memory of its own: it is fed what was read, hands on slices of it, and says how
 /// much belonged to this body. Chunk extensions and trailer fields are checked and dropped.
-struct BodyDecoder {
-  enum Outcome: Equatable {
+public struct BodyDecoder {
+  public enum Outcome: Equatable, Sendable {
     case more
-    /// The body is whole; the rest of the input belongs to the next request.
+    /// The body is whole; the rest of the input belongs to the next message.
     case complete
-    case refused(RequestRefusal)
+    case refused(ChunkedBodyFault)
   }
 
   private enum State {
@@ -35,7 +58,7 @@ struct BodyDecoder {
   private var chunkSize: UInt64 = 0
   private var trailerBytes = 0
 
-  init(_ framing: RequestHead.Framing) {
+  public init(_ framing: MessageFraming) {
     switch framing {
     case .none: state = .complete
     case .length(let length): state = length == 0 ? .complete : .data(remaining: length)
@@ -43,13 +66,13 @@ struct BodyDecoder {
     }
   }
 
-  var isComplete: Bool {
+  public var isComplete: Bool {
     if case .complete = state { return true }
     return false
   }
 
   /// Decodes from `input`, hands body bytes to `deliver`, and returns how many bytes were consumed.
-  mutating func decode(
+  public mutating func decode(
     _ input: UnsafeRawBufferPointer, deliver: (UnsafeRawBufferPointer) -> Void
   ) -> (consumed: Int, outcome: Outcome) {
     var position = 0
@@ -78,8 +101,7 @@ struct BodyDecoder {
   }
 
   /// One byte of the chunked framing (RFC 9112 §7.1); a refusal where it does not belong there.
-  private mutating func take(_ byte: UInt8) -> RequestRefusal? {
-    let malformed = RequestRefusal(400, "malformed chunked body")
+  private mutating func take(_ byte: UInt8) -> ChunkedBodyFault? {
     switch state {
     case .size(let digits, let value): return takeSize(byte, digits, value)
     case .sizeExtension(let length):
@@ -88,67 +110,61 @@ struct BodyDecoder {
       } else if length >= BodyDecoder.extensionBytesMax || byte < 0x20 && byte != 0x09
         || byte == 0x7F
       {
-        return malformed
+        return .malformed
       } else {
         state = .sizeExtension(length: length + 1)
       }
     case .sizeNewline(let value):
-      guard byte == 0x0A else { return malformed }
+      guard byte == 0x0A else { return .malformed }
       state = value == 0 ? .trailerStart : .chunkData(remaining: value)
     case .chunkReturn:
-      guard byte == 0x0D else { return malformed }
+      guard byte == 0x0D else { return .malformed }
       state = .chunkNewline
     case .chunkNewline:
-      guard byte == 0x0A else { return malformed }
+      guard byte == 0x0A else { return .malformed }
       state = .size(digits: 0, value: 0)
     case .trailerStart:
       if byte == 0x0D {
         state = .endNewline
       } else {
-        guard ASCII.isToken(byte) else { return malformed }
+        guard ASCII.isToken(byte) else { return .malformed }
         state = .trailer(length: 1)
       }
     case .trailer:
       trailerBytes += 1
       guard trailerBytes <= BodyDecoder.trailerBytesMax else {
-        return RequestRefusal(431, "trailer section too large")
+        return .trailerTooLarge
       }
       if byte == 0x0D {
         state = .trailerNewline
       } else if byte < 0x20 && byte != 0x09 || byte == 0x7F {
-        return malformed
+        return .malformed
       }
     case .trailerNewline:
-      guard byte == 0x0A else { return malformed }
+      guard byte == 0x0A else { return .malformed }
       state = .trailerStart
     case .endNewline:
-      guard byte == 0x0A else { return malformed }
+      guard byte == 0x0A else { return .malformed }
       state = .complete
     case .data, .chunkData, .complete: break
     }
     return nil
   }
 
-  private mutating func takeSize(_ byte: UInt8, _ digits: Int, _ value: UInt64) -> RequestRefusal? {
-    let malformed = RequestRefusal(400, "malformed chunk size")
-    if let digit = BodyDecoder.hexValue(byte) {
-      guard digits < 15 else { return malformed }
+  private mutating func takeSize(_ byte: UInt8, _ digits: Int, _ value: UInt64) -> ChunkedBodyFault?
+  {
+    if let digit = ASCII.hexValue(byte) {
+      guard digits < 15 else { return .malformedSize }
       state = .size(digits: digits + 1, value: value << 4 | UInt64(digit))
       return nil
     }
-    guard digits > 0 else { return malformed }
+    guard digits > 0 else { return .malformedSize }
     chunkSize = value
     switch byte {
     case 0x0D: state = .sizeNewline(value: value)
     case 0x3B: state = .sizeExtension(length: 0)
-    default: return malformed
+    default: return .malformedSize
     }
     return nil
-  }
-
-  private static func hexValue(_ byte: UInt8) -> UInt8? {
-    if ASCII.isDigit(byte) { return byte - 0x30 }
-    let letter = (byte | 0x20) &- 0x61
-    return letter < 6 ? letter + 10 : nil
   }
 }

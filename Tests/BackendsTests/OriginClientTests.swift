@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What whoever uses a remote data source may rely on.
-struct CurlClientTests {
+struct OriginClientTests {
   /// Notes whether it was told anything before it was given its transfer.
   private final class Receiver: OriginResponseReceiver, @unchecked Sendable {
     // @unchecked Sendable: touched on the client's loop alone, but for the two atomics.
@@ -30,14 +30,14 @@ struct CurlClientTests {
   }
 
   @Test func aReceiverHearsOfNothingBeforeItHasItsTransfer() {
-    CurlClient.prepareProcess()
+    OriginClient.prepareProcess()
     // libcurl knows at once that it cannot.
     let endpoint = OriginEndpoint(
       url: "nothing://127.0.0.1", connectTimeoutMilliseconds: 5000,
       firstByteTimeoutMilliseconds: 5000, stallTimeoutMilliseconds: 5000, retriesMax: 0)
     let loop = EventLoop()
     let client = Unchecked(
-      CurlClient(loop: loop, endpoints: [endpoint], connectionsMax: 8, idleConnectionsMax: 8))
+      OriginClient(loop: loop, endpoints: [endpoint], connectionsMax: 8, idleConnectionsMax: 8))
     let receivers = (0..<8).map { _ in Receiver() }
     loop.post {
       for receiver in receivers {
