@@ -12,7 +12,7 @@ final class CurlTransfer: TimedTransfer, OriginTransfer {
   /// Nothing was sent: the kept connection that libcurl chose is of no use any more.
   private(set) var metDeadConnection = false
 
-  private var head = ResponseHeadReader()
+  private let head = ResponseHeadReader()
   private var isPaused = false
   private var isReceivePausedByCurl = false
   private var isSendPausedByCurl = false
@@ -28,7 +28,7 @@ final class CurlTransfer: TimedTransfer, OriginTransfer {
     noteAttempt(isRenewed: metDeadConnection)
     metDeadConnection = false
     self.handle = handle
-    head = ResponseHeadReader()
+    head.reset()
     isReceivePausedByCurl = false
     isSendPausedByCurl = false
     failure = nil
@@ -51,7 +51,7 @@ final class CurlTransfer: TimedTransfer, OriginTransfer {
       return isCancelled ? 0 : count
     case .final:
       headIsComplete = true
-      var fields = head.fields
+      var fields = head.takeFields()
       fields.removeHopByHop()
       receiver?.originSentHead(
         OriginResponseHead(

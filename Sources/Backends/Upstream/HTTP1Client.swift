@@ -29,7 +29,11 @@ final class HTTP1Client {
   private var running = RunningTransfers<HTTP1Transfer>()
   /// Transfers whose receivers have not got them yet.
   private var unstarted: [HTTP1Transfer] = []
+  /// Those that are being started; empty otherwise.
+  private var starting: [HTTP1Transfer] = []
   private var deferred: [() -> Void] = []
+  /// What was deferred and is being done; empty otherwise.
+  private var doing: [() -> Void] = []
   private var depth = 0
   private var isClosed = false
 
@@ -68,9 +72,9 @@ final class HTTP1Client {
   /// Begins what was started in this turn: its receivers know their transfers by now.
   private func startAll() {
     while !unstarted.isEmpty {
-      let transfers = unstarted
-      unstarted = []
-      for transfer in transfers { attempt(transfer) }
+      swap(&unstarted, &starting)
+      for transfer in starting { attempt(transfer) }
+      starting.removeAll(keepingCapacity: true)
     }
   }
 
@@ -249,11 +253,11 @@ final class HTTP1Client {
     depth += 1
     call()
     depth -= 1
-    guard depth == 0 else { return }
+    guard depth == 0, doing.isEmpty else { return }
     while !deferred.isEmpty {
-      let work = deferred
-      deferred = []
-      for item in work { item() }
+      swap(&deferred, &doing)
+      for item in doing { item() }
+      doing.removeAll(keepingCapacity: true)
     }
   }
 

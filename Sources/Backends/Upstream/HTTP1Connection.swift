@@ -29,7 +29,7 @@ final class HTTP1Connection: TCPStreamOwner {
   private let stream: TCPStream
   private var transfer: HTTP1Transfer?
   private var phase = Phase.idle
-  private var reader = ResponseHeadReader()
+  private let reader = ResponseHeadReader()
   private var decoder = BodyDecoder(.none)
   /// The begin of a header line whose end has not come yet.
   private var line: [UInt8] = []
@@ -78,7 +78,7 @@ final class HTTP1Connection: TCPStreamOwner {
     self.transfer = transfer
     transfer.connection = self
     phase = .head
-    reader = ResponseHeadReader()
+    reader.reset()
     isPersistent = true
     isWaitingForRequestBody = false
     sending = .done
@@ -226,7 +226,7 @@ final class HTTP1Connection: TCPStreamOwner {
   private func beginBody() {
     guard let transfer else { return }
     let isHTTP10 = reader.version == .http10
-    let fields = reader.fields
+    var fields = reader.takeFields()
     isPersistent =
       isHTTP10
       ? fields.connectionHas(option: "keep-alive")
@@ -245,11 +245,10 @@ final class HTTP1Connection: TCPStreamOwner {
     }
     transfer.headIsComplete = true
     transfer.madeProgress()
-    var forwarded = fields
-    forwarded.removeHopByHop()
+    fields.removeHopByHop()
     transfer.receiver?.originSentHead(
       OriginResponseHead(
-        status: reader.status, fields: forwarded, contentLength: reader.contentLength,
+        status: reader.status, fields: fields, contentLength: reader.contentLength,
         endIsKnown: reader.endIsKnown(answering: transfer.request.method),
         version: reader.version))
   }
@@ -318,7 +317,7 @@ final class HTTP1Connection: TCPStreamOwner {
     transfer?.connection = nil
     transfer = nil
     isWaitingForRequestBody = false
-    line.removeAll(keepingCapacity: true)
+    if !line.isEmpty { line.removeAll(keepingCapacity: true) }
     guard phase != .closed else { return }
     phase = .idle
     idleSinceMilliseconds = client.loop.monotonicMilliseconds

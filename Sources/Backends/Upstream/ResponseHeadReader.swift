@@ -1,10 +1,17 @@
 internal import CachePolicy
 
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
 /// Reads an origin's header lines, one a call, strictly.
 ///
 /// Owns the limits on an origin's header block (interim answers and trailers included) and the
-/// framing rules of RFC 9112 §6.3. Whatever is ambiguous makes the answer broken.
-struct ResponseHeadReader {
+/// framing rules of RFC 9112 §6.3. Whatever is ambiguous makes the answer broken. One a connection or
+/// transfer, which it serves for one answer after another.
+final class ResponseHeadReader {
   enum Outcome: Equatable {
     case more
     case interim(status: UInt16)
@@ -22,11 +29,24 @@ struct ResponseHeadReader {
   private(set) var contentLength: UInt64?
   private(set) var isChunked = false
   private(set) var version = ReceivedVersion.http11
-  private var block: [UInt8] = []
   private var bytesTotal = 0
   private var isFinal = false
 
-  mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {
+  /// Begins with another answer.
+  func reset() {
+    bytesTotal = 0
+    isFinal = false
+    beginNext()
+  }
+
+  /// The fields, which leave the reader: whoever changes them copies nothing.
+  func takeFields() -> Fields {
+    let taken = fields
+    fields = Fields()
+    return taken
+  }
+
+  func read(_ line: UnsafeRawBufferPointer) -> Outcome {
     bytesTotal += line.count
     guard bytesTotal <= ResponseHeadReader.bytesMax else {
       return .broken("header block too large")
@@ -41,7 +61,7 @@ struct ResponseHeadReader {
     return readField(content)
   }
 
-  private mutating func readStatusLine(_ line: UnsafeRawBufferPointer) -> Outcome {
+  private func readStatusLine(_ line: UnsafeRawBufferPointer) -> Outcome {
     // "HTTP/1.1 200 OK", "HTTP/2 200".
     guard let version = ResponseHeadReader.version(line) else {
       return .broken("not an answer of HTTP")
@@ -82,22 +102,30 @@ struct ResponseHeadReader {
     return true
   }
 
-  private mutating func readField(_ line: UnsafeRawBufferPointer) -> Outcome {
+  private func readField(_ line: UnsafeRawBufferPointer) -> Outcome {
     guard fields.count < ResponseHeadReader.fieldsMax else { return .broken("too many fields") }
     guard line[0] != UInt8(ascii: " "), line[0] != UInt8(ascii: "\t") else {
       return .broken("folded field line")
     }
-    guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0 else {
+    // SAFETY: the searches stay within `line` and `value`.
+    guard let found = memchr(line.baseAddress!, 0x3A, line.count) else {
       return .broken("field line without a name")
     }
-    let name = UnsafeRawBufferPointer(rebasing: line[0..<colon])
-    for byte in name where !ASCII.isToken(byte) { return .broken("malformed field name") }
+    let colon = UnsafeRawPointer(found) - line.baseAddress!
+    guard colon > 0 else { return .broken("field line without a name") }
+    for index in 0..<colon where !ASCII.isToken(line[index]) {
+      return .broken("malformed field name")
+    }
     var start = colon + 1
     var end = line.count
-    while start < end, line[start] == 0x20 || line[start] == 0x09 { start += 1 }
-    while end > start, line[end - 1] == 0x20 || line[end - 1] == 0x09 { end -= 1 }
+    while start < end, ASCII.isSpace(line[start]) { start += 1 }
+    while end > start, ASCII.isSpace(line[end - 1]) { end -= 1 }
     let value = UnsafeRawBufferPointer(rebasing: line[start..<end])
-    for byte in value where byte == 0 || byte == 0x0D || byte == 0x0A {
+    // The line ends at the first LF.
+    if end > start,
+      memchr(value.baseAddress!, 0, value.count) != nil
+        || memchr(value.baseAddress!, 0x0D, value.count) != nil
+    {
       return .broken("control character in a field")
     }
     if fields.count == 0 { fields.reserve(bytes: 512, lines: 16) }
@@ -106,7 +134,7 @@ struct ResponseHeadReader {
     return readFraming(value)
   }
 
-  private mutating func readFraming(_ value: UnsafeRawBufferPointer) -> Outcome {
+  private func readFraming(_ value: UnsafeRawBufferPointer) -> Outcome {
     switch fields.lines[fields.count - 1].known {
     case .contentLength:
       guard let length = ResponseHeadReader.decimal(value) else {
@@ -126,7 +154,7 @@ struct ResponseHeadReader {
     return .more
   }
 
-  private mutating func finishHead() -> Outcome {
+  private func finishHead() -> Outcome {
     if status >= 100, status < 200 {
       guard status != 101 else { return .broken("protocol switch that was not asked for") }
       return .interim(status: status)
@@ -150,9 +178,9 @@ struct ResponseHeadReader {
   }
 
   /// Forgets an interim answer; the limits go on counting.
-  mutating func beginNext() {
+  func beginNext() {
     status = 0
-    fields.removeAll()
+    if fields.count > 0 { fields = Fields() }
     contentLength = nil
     isChunked = false
   }

@@ -182,9 +182,11 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
       case .chunked, .none: body = (requestBody, nil)
       }
     }
-    requestBody.isWanted = body != nil
-    // Before the fetch begins: its answer may be here when `start` returns.
-    if body != nil { connection.acceptBody() }
+    if body != nil {
+      requestBody.isWanted = true
+      // Before the fetch begins: its answer may be here when `start` returns.
+      connection.acceptBody()
+    }
     let request = repository.originRequest(source, plan, body: body)
     fill.wait(self, on: worker)
     fill.start(request, source)
