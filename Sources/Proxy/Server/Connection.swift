@@ -172,7 +172,7 @@ final class Connection {
       if bytes.count == 2 { return 2 }
     }
     let rest = UnsafeRawBufferPointer(rebasing: bytes[skipped...])
-    switch scanner.scan(rest, limits: worker.limits) {
+    switch scanner.scan(rest, limits: worker.limits, previous: worker.head) {
     case .more:
       if patience != .head { waitFor(.head, worker.limits.headerTimeoutMilliseconds) }
       return skipped == 0 ? nil : skipped
