@@ -70,6 +70,7 @@ public enum Validation {
   }
 
   /// Whether the request has conditions that only the origin may judge.
+  @inlinable
   public static func hasOriginConditions(_ request: Fields) -> Bool {
     request.contains(.ifMatch) || request.contains(.ifUnmodifiedSince)
   }
