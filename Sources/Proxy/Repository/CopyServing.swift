@@ -160,18 +160,17 @@ enum CopyServing {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
     }
-    let nowSeconds = clock.nowMilliseconds / 1000
     if record.lastModified.isEmpty, !request.fields.contains(.ifNoneMatch) {
       // The Date stands for it, and has to be looked for.
       return Validation.notModified(
         request: request.fields, status: record.status,
-        stored: StoredHead.fields(of: record.head), nowSeconds: nowSeconds)
+        stored: StoredHead.fields(of: record.head), nowSeconds: clock.nowMilliseconds / 1000)
     }
     return Validation.notModified(
       request: request.fields, status: record.status,
       eTag: Span(_unsafeBytes: record.entityTag),
       lastModified: Span(_unsafeBytes: record.lastModified),
-      date: [UInt8]().span, nowSeconds: nowSeconds)
+      date: [UInt8]().span, nowSeconds: clock.nowMilliseconds / 1000)
   }
 
   private static func writeNotModified(

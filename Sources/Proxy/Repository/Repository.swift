@@ -43,24 +43,25 @@ final class Repository: RequestHandler, @unchecked Sendable {
   // MARK: A request
 
   func handleRequest(on connection: Connection) {
-    if let known = placement.recall(worker.head) {
-      answer(connection, known.route, known.route.machine(for: worker.head), known.key)
+    let head = worker.head
+    if let known = placement.recall(head) {
+      answer(connection, head, known.route, known.route.machine(for: head), known.key)
       return
     }
-    if let problem = placement.refusal(worker.head) {
+    if let problem = placement.refusal(head) {
       respond(connection, problem)
       return
     }
     let isLastStop =
-      worker.head.method == .options
-      && MaxForwards(worker.head.fields, method: .options) == .reached
-    if worker.head.isAsterisk || isLastStop {
+      head.method == .options
+      && MaxForwards(head.fields, method: .options) == .reached
+    if head.isAsterisk || isLastStop {
       counters[CounterSlots.none].count(.pass)
       connection.respond(
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
-    guard let route = placement.route(worker.head, in: policies) else {
+    guard let route = placement.route(head, in: policies) else {
       respond(connection, RequestPlacement.noRoute)
       return
     }
@@ -88,16 +89,17 @@ final class Repository: RequestHandler, @unchecked Sendable {
     }
     let key = storeKey()
     placement.remember(worker.head, route, key)
-    answer(connection, route, machine, key)
+    answer(connection, worker.head, route, machine, key)
   }
 
   /// Answers a request that has a place in the store: `key`, and the placement's whole key.
   private func answer(
-    _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine, _ key: StoreKey
+    _ connection: Connection, _ head: RequestHead, _ route: RouteContext,
+    _ machine: StrategyMachine, _ key: StoreKey
   ) {
     var machine = machine
     reader.begin()
-    let record = selectRecord(key, wholeKey: placement.wholeKey, request: worker.head)
+    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head)
     var copy: CopyState?
     if foundOtherVariantsOnly { machine.onlyOtherVariantsAreStored() }
     if let record {
@@ -111,7 +113,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       let entryID = record!.entryID
       let answer = CopyAnswer(
         record: record!, state: copy!, route: route, use: use, forward: nil)
-      let outcome = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
+      let outcome = CopyServing.begin(answer, of: head, on: connection, by: self)
       if case .serveThenRefresh = action { refreshInBackground(route, key, record!, copy!) }
       reader.end()
       switch outcome {
@@ -125,7 +127,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       var question: ValidationQuestion?
       if case .fetch(let fetch) = action, fetch.isShared {
         question = self.question(
-          key, wholeKey: placement.wholeKey, request: worker.head.fields, policy: route.policy)
+          key, wholeKey: placement.wholeKey, request: head.fields, policy: route.policy)
       }
       reader.end()
       begin(connection, route, machine, action, key: key, question: question)
