@@ -88,14 +88,19 @@ public struct StrategyMachine: Sendable {
     case network
   }
 
-  private let policy: Policy
+  // Of the policy: its whole would be copied with each request.
+  private let strategy: Strategy
+  private let policyDeadlineMilliseconds: Int64?
+  private let rangeMiss: RangeMiss
   public private(set) var request: Request
   private var copy: CopyState?
   private var missReason = ForwardReason.uriMiss
   private var hasDecided = false
 
-  public init(policy: Policy, request: Request) {
-    self.policy = policy
+  public init(policy: borrowing Policy, request: Request) {
+    strategy = policy.strategy
+    policyDeadlineMilliseconds = policy.deadlineMilliseconds
+    rangeMiss = policy.range
     self.request = request
   }
 
@@ -112,7 +117,7 @@ public struct StrategyMachine: Sendable {
     // A copy past the route's `keep` is as good as gone.
     let copy = found?.isPastKeep == true ? nil : found
     // network-and-store never answers from a copy: how the network fails is all that counts.
-    self.copy = policy.strategy == .networkAndStore ? nil : copy
+    self.copy = strategy == .networkAndStore ? nil : copy
     let reason = passReason
     if request.directives.onlyIfCached, reason != .method {
       // RFC 9111 §5.2.1.7: a stored answer or 504, also where no stored answer could serve.
@@ -120,10 +125,10 @@ public struct StrategyMachine: Sendable {
     }
     if let reason {
       // cache-only asks the network for nothing that it would answer itself.
-      guard policy.strategy == .cacheOnly, reason != .method else { return .pass(reason) }
+      guard strategy == .cacheOnly, reason != .method else { return .pass(reason) }
       guard request.hasKey, !request.hasOriginPrecondition else { return .fail(.notStored) }
     }
-    switch policy.strategy {
+    switch strategy {
     case .networkOnly: return .pass(.bypass)
     case .cacheOnly: return cacheOnly(copy)
     case .cacheFirst: return cacheFirst(copy)
@@ -190,7 +195,7 @@ public struct StrategyMachine: Sendable {
   /// What never involves the store: unsafe methods, and requests that forbid or do not fit it.
   private var passReason: ForwardReason? {
     guard request.method == .get || request.method == .head else { return .method }
-    if policy.strategy == .networkOnly || !request.hasKey { return .bypass }
+    if strategy == .networkOnly || !request.hasKey { return .bypass }
     if request.directives.noStore || request.hasOriginPrecondition { return .request }
     return nil
   }
@@ -243,14 +248,14 @@ public struct StrategyMachine: Sendable {
     let reason: ForwardReason = copy.isFreshForRoute ? .bypass : .stale
     guard case .fetch(var fetch) = fetch(copy, reason: reason) else { return .wait }
     // Without a copy that may stand in, a deadline would only turn a late answer into an error.
-    fetch.deadlineMilliseconds = mayStandIn ? policy.deadlineMilliseconds : nil
+    fetch.deadlineMilliseconds = mayStandIn ? policyDeadlineMilliseconds : nil
     return .fetch(fetch)
   }
 
   private func fetch(_ copy: CopyState?, reason: ForwardReason) -> Action {
     // A part fills the store only where the route has the whole fetched for it.
     let fillsTheStore =
-      request.method == .get && (!request.hasRange || policy.range == .fetchWhole)
+      request.method == .get && (!request.hasRange || rangeMiss == .fetchWhole)
     return .fetch(
       Fetch(
         isShared: fillsTheStore,

@@ -10,7 +10,7 @@ public enum Validation {
   /// successful answer to GET or HEAD comes into question (RFC 9110 §13.2.1). Allocates nothing.
   public static func notModified(
     request: Fields, status: UInt16, eTag: Span<UInt8>, lastModified: Span<UInt8>,
-    date: Span<UInt8>, nowSeconds: Int64
+    date: Span<UInt8>, nowSeconds: @autoclosure () -> Int64
   ) -> Bool {
     guard (200..<300).contains(status) else { return false }
     let all = request.bytes.span
@@ -30,8 +30,9 @@ public enum Validation {
     let since = all.extracting(request.lines[index].value)
     // RFC 9111 §4.3.2: without Last-Modified, the Date of the copy stands for it.
     let changed = lastModified.isEmpty ? date : lastModified
-    guard let sinceSeconds = HTTPDate.parse(since, nowSeconds: nowSeconds),
-      let changedSeconds = HTTPDate.parse(changed, nowSeconds: nowSeconds)
+    let now = nowSeconds()
+    guard let sinceSeconds = HTTPDate.parse(since, nowSeconds: now),
+      let changedSeconds = HTTPDate.parse(changed, nowSeconds: now)
     else { return false }
     return changedSeconds <= sinceSeconds
   }
@@ -70,6 +71,7 @@ public enum Validation {
   }
 
   /// Whether the request has conditions that only the origin may judge.
+  @inlinable
   public static func hasOriginConditions(_ request: Fields) -> Bool {
     request.contains(.ifMatch) || request.contains(.ifUnmodifiedSince)
   }

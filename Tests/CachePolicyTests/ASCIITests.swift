@@ -20,6 +20,32 @@ struct ASCIITests {
     #expect(found == equal)
   }
 
+  /// Whatever byte stands wherever: the comparison by words says what one byte by byte says.
+  @Test func aNameIsComparedWithALiteralOfAnyLength() {
+    let literals: [StaticString] = [
+      "te", "etag", "warning", "if-match", "cache-tag", "x{`[~/09z", "accept-encoding",
+      "content-encoding", "if-unmodified-since", "proxy-authentication-info",
+    ]
+    var differing: [String] = []
+    for literal in literals {
+      let name = Array("\(literal)".utf8)
+      for index in name.indices {
+        for byte in UInt8.min...UInt8.max {
+          var other = name
+          other[index] = byte
+          let expected = ASCII.lowercased(byte) == name[index]
+          let found = ASCII.equalsIgnoringCase(other.span, literal)
+          if found != expected { differing.append("\(literal) \(index) \(byte)") }
+        }
+      }
+      let (upper, shorter) = (Array("\(literal)".uppercased().utf8), Array(name.dropFirst()))
+      let isFound = ASCII.equalsIgnoringCase(upper.span, literal)
+      let isShorterFound = ASCII.equalsIgnoringCase(shorter.span, literal)
+      #expect(isFound && !isShorterFound)
+    }
+    #expect(differing.isEmpty)
+  }
+
   @Test(
     arguments: [
       ("0", 0), ("15", 15), ("0015", 15), ("2147483648", 2_147_483_648),

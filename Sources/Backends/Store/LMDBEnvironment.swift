@@ -85,6 +85,8 @@ final class LMDBEnvironment: @unchecked Sendable {
   let folder: StoreFolder
   /// Another one has taken its place, or will: whoever reads turns to that one.
   let isRetired = Atomic<Bool>(false)
+  /// How often the file was mapped: what lay at one place of it may lie elsewhere since.
+  let mapCount = Atomic<UInt64>(1)
   /// The longest that the file has been; of the writer alone. It never shrinks by itself.
   private var fileBytesMax: off_t = 0
 
@@ -139,6 +141,7 @@ final class LMDBEnvironment: @unchecked Sendable {
     let probe = mmap(nil, Int(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0)
     guard let probe, probe != MAP_FAILED else { return .kept }
     munmap(probe, Int(bytes))
+    mapCount.wrappingAdd(1, ordering: .relaxed)
     if mdb_env_set_mapsize(handle, Int(bytes)) == MDB_SUCCESS {
       mapSizeBytes = bytes
       return .grown

@@ -90,6 +90,8 @@ public struct RecordView {
   public var routeID: UInt64 { word64(RecordLayout.routeID) }
   /// Which variant of its key this is: a hash of the values of the fields that Vary names.
   public var variantHash: UInt64 { word64(RecordLayout.variantHash) }
+  /// The status of `metadata` without the rest of it.
+  public var status: UInt16 { UInt16(truncatingIfNeeded: word32(RecordLayout.status)) }
   public var bodyLength: UInt64 { word64(RecordLayout.bodyLength) }
   /// 0 where the body is inline.
   public var chunkCount: UInt32 { word32(RecordLayout.chunkCount) }
@@ -105,7 +107,7 @@ public struct RecordView {
   public var metadata: StoredMetadata {
     let statusAndFlags = word32(RecordLayout.status)
     return StoredMetadata(
-      entryID: entryID, status: UInt16(truncatingIfNeeded: statusAndFlags),
+      entryID: entryID, status: status,
       flags: StoredFlags(rawValue: UInt16(truncatingIfNeeded: statusAndFlags >> 16)),
       requestTimeMilliseconds: time(RecordLayout.requestTime),
       responseTimeMilliseconds: time(RecordLayout.responseTime),

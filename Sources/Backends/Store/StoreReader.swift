@@ -31,6 +31,15 @@ public final class StoreReader {
   private var isReading = false
   /// False within `begin()` and `end()`: it could not be had, and everything is a miss.
   private var hasSnapshot = false
+  /// What the snapshot is of, and a number that it keeps for as long as nothing is committed.
+  private var snapshot = Snapshot(transaction: 0, mapCount: 0)
+  private var snapshotNumber: UInt64 = 1
+  private let foundRecords = FoundRecords()
+  private struct Snapshot: Equatable {
+    var transaction: Int
+    /// Of the environment: the file may lie elsewhere in memory since.
+    var mapCount: UInt64
+  }
   /// Overlay objects whose memory was handed out in this turn.
   private var retained: [AnyObject] = []
 
@@ -41,6 +50,8 @@ public final class StoreReader {
   private var pendingIndex = 0
   private var cursorState = CursorState.end
   private enum CursorState { case start, within, end }
+  /// The record of the key that the snapshot has, as long as no other has been found.
+  private var soleRecord: RecordView?
 
   init(
     _ environment: LMDBEnvironment, _ current: CurrentEnvironment, _ queue: WriteQueue,
@@ -103,6 +114,18 @@ public final class StoreReader {
       mdb_txn_reset(transaction)
       hasSnapshot = false
     }
+    if hasSnapshot { numberSnapshot() }
+  }
+
+  /// Gives the snapshot a number of its own, unless it shows what the last one did, where it was.
+  private func numberSnapshot() {
+    // The map moves while no reader is within a turn: the gate has ordered it before this.
+    let seen = Snapshot(
+      transaction: mdb_txn_id(transaction),
+      mapCount: environment.mapCount.load(ordering: .relaxed))
+    guard seen != snapshot else { return }
+    snapshot = seen
+    snapshotNumber += 1
   }
 
   /// Whether the environment is the store's, or could be changed for it. Called behind the gate,
@@ -121,6 +144,8 @@ public final class StoreReader {
     mdb_cursor_close(cursor)
     mdb_txn_abort(transaction)
     (environment, transaction, cursor) = (next, begun, opened)
+    // Another file, whose transactions may have the same numbers.
+    snapshotNumber += 1
     return true
   }
 
@@ -169,6 +194,11 @@ public final class StoreReader {
       if let pending, pending.hidesSnapshot { cursorState = .end }
     } else {
       pending = nil
+    }
+    soleRecord = nil
+    if pending == nil, let record = foundRecords.record(key, snapshotNumber: snapshotNumber) {
+      cursorState = .end
+      return isWanted(record) ? record : nil
     }
     return nextRecord()
   }
@@ -224,29 +254,38 @@ public final class StoreReader {
 
   private func nextStoredRecord() -> RecordView? {
     while cursorState != .end {
-      var found = MDB_val()
+      var foundValue = MDB_val()
       var foundKey = MDB_val()
       let code: Int32
-      if cursorState == .start {
+      let isFirst = cursorState == .start
+      if isFirst {
         // SAFETY: LMDB reads the key during the call; what it returns is the map's, valid while
         // the transaction is.
         code = withUnsafeBytes(of: EntriesKey(key, variantHash: 0)) { bytes in
           foundKey = MDB_val(bytes)
-          return mdb_cursor_get(cursor, &foundKey, &found, MDB_SET_RANGE)
+          return mdb_cursor_get(cursor, &foundKey, &foundValue, MDB_SET_RANGE)
         }
         cursorState = .within
       } else {
-        code = mdb_cursor_get(cursor, &foundKey, &found, MDB_NEXT)
+        code = mdb_cursor_get(cursor, &foundKey, &foundValue, MDB_NEXT)
       }
       guard code == MDB_SUCCESS, let rowKey = EntriesKey(UnsafeRawBufferPointer(foundKey)),
         rowKey.storeKey == key
-      else { break }
+      else {
+        if let soleRecord, code == MDB_SUCCESS || code == MDB_NOTFOUND {
+          foundRecords.put(soleRecord, key, snapshotNumber: snapshotNumber)
+        }
+        break
+      }
+      soleRecord = nil
       if let pending {
         let variantHash = rowKey.variantHash
         if pending.records.contains(where: { $0.variantHash == variantHash }) { continue }
       }
-      let bytes = UnsafeRawBufferPointer(found)
-      if let view = undamaged(bytes, rowKey), isWanted(view) { return view }
+      let bytes = UnsafeRawBufferPointer(foundValue)
+      guard let view = undamaged(bytes, rowKey), isWanted(view) else { continue }
+      if isFirst, pending == nil { soleRecord = view }
+      return view
     }
     cursorState = .end
     return nil

@@ -54,13 +54,38 @@ public enum ASCII {
   /// Compares with a literal that the caller writes in lower case.
   @inlinable
   public static func equalsIgnoringCase(_ span: Span<UInt8>, _ lowercase: StaticString) -> Bool {
-    guard span.count == lowercase.utf8CodeUnitCount else { return false }
+    let count = span.count
+    guard count == lowercase.utf8CodeUnitCount else { return false }
     // SAFETY: a StaticString literal lives for the whole program, and the counts are equal.
-    let literal = unsafe lowercase.utf8Start
-    for index in span.indices {
-      if unsafe lowercased(span[index]) != literal[index] { return false }
+    let literal = unsafe UnsafeRawPointer(lowercase.utf8Start)
+    guard count >= 8 else {
+      for index in span.indices {
+        let byte = unsafe literal.load(fromByteOffset: index, as: UInt8.self)
+        if lowercased(span[index]) != byte { return false }
+      }
+      return true
     }
-    return true
+    var offset = 0
+    while true {
+      let word = unsafe span.bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      let wanted = unsafe literal.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      if !equalsIgnoringCase(word, wanted) { return false }
+      if offset == count - 8 { return true }
+      // The last eight bytes overlap those before them.
+      offset = min(offset + 8, count - 8)
+    }
+  }
+
+  /// Eight bytes at once. They may differ from those in lower case by the bit that makes a letter
+  /// small, where these have a letter.
+  @inlinable
+  static func equalsIgnoringCase(_ word: UInt64, _ lowercase: UInt64) -> Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    // The high bit of each byte: it is at least `a`, it is beyond `z`. The literal is ASCII.
+    let atLeastA = lowercase &+ ones &* (0x80 - 0x61)
+    let beyondZ = lowercase &+ ones &* (0x80 - 0x7B)
+    let caseBits = (atLeastA & ~beyondZ & (ones &* 0x80)) &>> 2
+    return (word ^ lowercase) & ~caseBits == 0
   }
 
   @inlinable

@@ -30,6 +30,8 @@ public struct EntityTag: Sendable, Equatable {
   /// for.
   public static func list(_ list: Span<UInt8>, hasWeakly tag: Span<UInt8>) -> Bool {
     guard let wanted = EntityTag(tag) else { return false }
+    // Most lists are the one tag that the client was given.
+    if ASCII.equals(list, tag) { return true }
     var position = 0
     while let member = nextMember(list, &position) {
       guard let found = EntityTag(list, member) else { continue }

@@ -20,95 +20,94 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
   /// The length settles most names at once; equal lengths are told apart by their first byte.
   public static func lookup(_ name: Span<UInt8>) -> KnownField? {
     guard name.count >= 2 else { return nil }
+    // The length in the high byte, the first letter in the low one: so are the cases below.
+    let lengthAndFirst = name.count << 8 | Int(ASCII.lowercased(name[0]))
     switch name.count {
-    case 2...7: return lookupShort(name)
-    case 8...13: return lookupMedium(name)
-    case 14...25: return lookupLong(name)
+    case 2...7: return lookupShort(name, lengthAndFirst)
+    case 8...13: return lookupMedium(name, lengthAndFirst)
+    case 14...25: return lookupLong(name, lengthAndFirst)
     default: return nil
     }
   }
 
-  private static func lookupShort(_ name: Span<UInt8>) -> KnownField? {
-    let first = ASCII.lowercased(name[0])
-    switch (name.count, first) {
-    case (2, 0x74): return check(name, "te", .te)
-    case (3, 0x61): return check(name, "age", .age)
-    case (3, 0x76): return check(name, "via", .via)
-    case (4, 0x64): return check(name, "date", .date)
-    case (4, 0x65): return check(name, "etag", .eTag)
-    case (4, 0x68): return check(name, "host", .host)
-    case (4, 0x76): return check(name, "vary", .vary)
-    case (5, 0x61): return check(name, "allow", .allow)
-    case (5, 0x72): return check(name, "range", .range)
-    case (6, 0x61): return check(name, "accept", .accept)
-    case (6, 0x63): return check(name, "cookie", .cookie)
-    case (6, 0x65): return check(name, "expect", .expect)
-    case (6, 0x6F): return check(name, "origin", .origin)
-    case (6, 0x70): return check(name, "pragma", .pragma)
-    case (6, 0x73): return check(name, "server", .server)
-    case (7, 0x65): return check(name, "expires", .expires)
-    case (7, 0x74): return check(name, "trailer", .trailer)
-    case (7, 0x75): return check(name, "upgrade", .upgrade)
-    case (7, 0x77): return check(name, "warning", .warning)
+  private static func lookupShort(_ name: Span<UInt8>, _ lengthAndFirst: Int) -> KnownField? {
+    switch lengthAndFirst {
+    case 0x02_74: return check(name, "te", .te)
+    case 0x03_61: return check(name, "age", .age)
+    case 0x03_76: return check(name, "via", .via)
+    case 0x04_64: return check(name, "date", .date)
+    case 0x04_65: return check(name, "etag", .eTag)
+    case 0x04_68: return check(name, "host", .host)
+    case 0x04_76: return check(name, "vary", .vary)
+    case 0x05_61: return check(name, "allow", .allow)
+    case 0x05_72: return check(name, "range", .range)
+    case 0x06_61: return check(name, "accept", .accept)
+    case 0x06_63: return check(name, "cookie", .cookie)
+    case 0x06_65: return check(name, "expect", .expect)
+    case 0x06_6F: return check(name, "origin", .origin)
+    case 0x06_70: return check(name, "pragma", .pragma)
+    case 0x06_73: return check(name, "server", .server)
+    case 0x07_65: return check(name, "expires", .expires)
+    case 0x07_74: return check(name, "trailer", .trailer)
+    case 0x07_75: return check(name, "upgrade", .upgrade)
+    case 0x07_77: return check(name, "warning", .warning)
     default: return nil
     }
   }
 
-  private static func lookupMedium(_ name: Span<UInt8>) -> KnownField? {
-    let first = ASCII.lowercased(name[0])
-    switch (name.count, first) {
-    case (8, 0x69):
+  private static func lookupMedium(_ name: Span<UInt8>, _ lengthAndFirst: Int) -> KnownField? {
+    switch lengthAndFirst {
+    case 0x08_69:
       return check(name, "if-match", .ifMatch)
         ?? check(name, "if-range", .ifRange)
-    case (8, 0x6C): return check(name, "location", .location)
-    case (9, 0x63): return check(name, "cache-tag", .cacheTag)
-    case (9, 0x66): return check(name, "forwarded", .forwarded)
-    case (10, 0x63): return check(name, "connection", .connection)
-    case (10, 0x6B): return check(name, "keep-alive", .keepAlive)
-    case (10, 0x73): return check(name, "set-cookie", .setCookie)
-    case (10, 0x75): return check(name, "user-agent", .userAgent)
-    case (11, 0x72): return check(name, "retry-after", .retryAfter)
-    case (12, 0x63):
+    case 0x08_6C: return check(name, "location", .location)
+    case 0x09_63: return check(name, "cache-tag", .cacheTag)
+    case 0x09_66: return check(name, "forwarded", .forwarded)
+    case 0x0A_63: return check(name, "connection", .connection)
+    case 0x0A_6B: return check(name, "keep-alive", .keepAlive)
+    case 0x0A_73: return check(name, "set-cookie", .setCookie)
+    case 0x0A_75: return check(name, "user-agent", .userAgent)
+    case 0x0B_72: return check(name, "retry-after", .retryAfter)
+    case 0x0C_63:
       return check(name, "cache-status", .cacheStatus)
         ?? check(name, "content-type", .contentType)
-    case (12, 0x6D): return check(name, "max-forwards", .maxForwards)
-    case (13, 0x61):
+    case 0x0C_6D: return check(name, "max-forwards", .maxForwards)
+    case 0x0D_61:
       return check(name, "accept-ranges", .acceptRanges)
         ?? check(name, "authorization", .authorization)
-    case (13, 0x63):
+    case 0x0D_63:
       return check(name, "cache-control", .cacheControl)
         ?? check(name, "content-range", .contentRange)
-    case (13, 0x69): return check(name, "if-none-match", .ifNoneMatch)
-    case (13, 0x6C): return check(name, "last-modified", .lastModified)
-    case (13, 0x73): return check(name, "surrogate-key", .surrogateKey)
+    case 0x0D_69: return check(name, "if-none-match", .ifNoneMatch)
+    case 0x0D_6C: return check(name, "last-modified", .lastModified)
+    case 0x0D_73: return check(name, "surrogate-key", .surrogateKey)
     default: return nil
     }
   }
 
-  private static func lookupLong(_ name: Span<UInt8>) -> KnownField? {
-    let first = ASCII.lowercased(name[0])
-    switch (name.count, first) {
-    case (14, 0x63): return check(name, "content-length", .contentLength)
-    case (14, 0x68): return check(name, "http2-settings", .http2Settings)
-    case (15, 0x61):
+  private static func lookupLong(_ name: Span<UInt8>, _ lengthAndFirst: Int) -> KnownField? {
+    switch lengthAndFirst {
+    case 0x0E_63: return check(name, "content-length", .contentLength)
+    case 0x0E_68: return check(name, "http2-settings", .http2Settings)
+    case 0x0F_61:
       return check(name, "accept-encoding", .acceptEncoding)
         ?? check(name, "accept-language", .acceptLanguage)
-    case (15, 0x6C): return check(name, "larder-strategy", .larderStrategy)
-    case (15, 0x78): return check(name, "x-forwarded-for", .xForwardedFor)
-    case (16, 0x63):
+    case 0x0F_6C: return check(name, "larder-strategy", .larderStrategy)
+    case 0x0F_78: return check(name, "x-forwarded-for", .xForwardedFor)
+    case 0x10_63:
       return check(name, "content-encoding", .contentEncoding)
         ?? check(name, "content-language", .contentLanguage)
         ?? check(name, "content-location", .contentLocation)
-    case (16, 0x70): return check(name, "proxy-connection", .proxyConnection)
-    case (16, 0x77): return check(name, "www-authenticate", .wwwAuthenticate)
-    case (16, 0x78): return check(name, "x-forwarded-host", .xForwardedHost)
-    case (17, 0x69): return check(name, "if-modified-since", .ifModifiedSince)
-    case (17, 0x74): return check(name, "transfer-encoding", .transferEncoding)
-    case (17, 0x78): return check(name, "x-forwarded-proto", .xForwardedProto)
-    case (18, 0x70): return check(name, "proxy-authenticate", .proxyAuthenticate)
-    case (19, 0x69): return check(name, "if-unmodified-since", .ifUnmodifiedSince)
-    case (19, 0x70): return check(name, "proxy-authorization", .proxyAuthorization)
-    case (25, 0x70): return check(name, "proxy-authentication-info", .proxyAuthenticationInfo)
+    case 0x10_70: return check(name, "proxy-connection", .proxyConnection)
+    case 0x10_77: return check(name, "www-authenticate", .wwwAuthenticate)
+    case 0x10_78: return check(name, "x-forwarded-host", .xForwardedHost)
+    case 0x11_69: return check(name, "if-modified-since", .ifModifiedSince)
+    case 0x11_74: return check(name, "transfer-encoding", .transferEncoding)
+    case 0x11_78: return check(name, "x-forwarded-proto", .xForwardedProto)
+    case 0x12_70: return check(name, "proxy-authenticate", .proxyAuthenticate)
+    case 0x13_69: return check(name, "if-unmodified-since", .ifUnmodifiedSince)
+    case 0x13_70: return check(name, "proxy-authorization", .proxyAuthorization)
+    case 0x19_70: return check(name, "proxy-authentication-info", .proxyAuthenticationInfo)
     default: return nil
     }
   }

@@ -59,7 +59,7 @@ extension Repository {
     let key = storeKey()
     reader.begin()
     defer { reader.end() }
-    let selected = selectRecord(key, wholeKey: wholeKey, request: head.fields)
+    let selected = selectRecord(key, wholeKey: wholeKey, request: head)
     if foundOtherVariantsOnly { machine.onlyOtherVariantsAreStored() }
     var copies: [(entryID: UInt64, copy: StoredOutlook.Copy)] = []
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }

@@ -24,8 +24,11 @@ struct HeadScanner {
 
   mutating func reset() { self = HeadScanner() }
 
-  /// `bytes` begins with the head and holds everything received of it so far.
-  mutating func scan(_ bytes: UnsafeRawBufferPointer, limits: Limits) -> Outcome {
+  /// `bytes` begins with the head and holds everything received of it so far. `previous`: one that
+  /// was accepted under the same limits; where its header block comes again, its end is known.
+  mutating func scan(
+    _ bytes: UnsafeRawBufferPointer, limits: Limits, previous: RequestHead? = nil
+  ) -> Outcome {
     guard let base = bytes.baseAddress else { return .more }
     while scanned < bytes.count {
       // SAFETY: the search stays within `bytes`.
@@ -41,7 +44,13 @@ struct HeadScanner {
       }
       scanned = newline + 1
       if newline - 1 == lineStart, lineCount > 0 { return .complete(newline + 1) }
-      if lineCount == 0 { blockStart = newline + 1 }
+      if lineCount == 0 {
+        blockStart = newline + 1
+        let block = UnsafeRawBufferPointer(rebasing: bytes[blockStart...])
+        if let length = previous?.blockLength(beginning: block) {
+          return .complete(blockStart + length)
+        }
+      }
       lineCount += 1
       lineStart = newline + 1
     }

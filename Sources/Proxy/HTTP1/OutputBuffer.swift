@@ -72,16 +72,34 @@ final class OutputBuffer {
   }
 
   func append(decimal value: UInt64) {
-    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
-      var rest = value
-      var start = 20
-      repeat {
-        start -= 1
-        digits[start] = UInt8(0x30 + rest % 10)
-        rest /= 10
-      } while rest > 0
-      append(UnsafeRawBufferPointer(rebasing: digits[start...]))
+    if value >= 100_000_000 {
+      append(decimal: value / 100_000_000)
+      append(digits: OutputBuffer.eightDigits(value % 100_000_000), count: 8)
+    } else {
+      let digits = OutputBuffer.eightDigits(value)
+      let count = max(1, 8 &- digits.trailingZeroBitCount / 8)
+      append(digits: digits &>> UInt64(8 &* (8 &- count)), count: count)
     }
+  }
+
+  /// The digits of a number below 100,000,000, the first one in the lowest byte: split into halves
+  /// twice and then once more, in all parts of a word at once.
+  private static func eightDigits(_ value: UInt64) -> UInt64 {
+    let fours = value / 10_000 | (value % 10_000) &<< 32
+    // Each division is a multiplication that is exact in its range.
+    let hundreds = ((fours &* 10_486) &>> 20) & 0x0000_007F_0000_007F
+    let twos = hundreds | (fours &- hundreds &* 100) &<< 16
+    let tens = ((twos &* 103) &>> 10) & 0x000F_000F_000F_000F
+    return tens | (twos &- tens &* 10) &<< 8
+  }
+
+  /// Up to eight digits by one store, the first one in the lowest byte.
+  private func append(digits: UInt64, count digitCount: Int) {
+    reserve(8)
+    let text = digits | 0x3030_3030_3030_3030
+    // SAFETY: `reserve` made room for all eight bytes, of which those count that are digits.
+    base.storeBytes(of: text.littleEndian, toByteOffset: count, as: UInt64.self)
+    count += digitCount
   }
 
   func append(hexadecimal value: Int) {

@@ -10,30 +10,37 @@ internal import CachePolicy
 /// Parses a complete request head strictly (RFC 9112): whatever two parsers could read in two ways
 /// is refused.
 ///
-/// A pure function of bytes; `HeadScanner` has found where the head ends. Called by `Connection`
-/// for every listener there is.
+/// A pure function of bytes; `HeadScanner` has found where the head ends. A header block that is
+/// the same as the one that `head` holds is not read again. Called by `Connection` for every
+/// listener there is.
 enum RequestParser {
   /// Reads the head into `head`, whose earlier content is lost.
   static func parse(
     _ bytes: UnsafeRawBufferPointer, into head: RequestHead
   ) throws(RequestRefusal) {
-    head.fields.setBlock(Span(_unsafeBytes: bytes))
+    let lineEnd = end(ofLineAt: 0, bytes)
+    try parseRequestLine(UnsafeRawBufferPointer(rebasing: bytes[0..<lineEnd]), head)
+    let block = UnsafeRawBufferPointer(rebasing: bytes[(lineEnd + 2)...])
+    if !head.hasRead(block: block) { try parseBlock(block, head) }
+  }
+
+  private static func parseBlock(
+    _ block: UnsafeRawBufferPointer, _ head: RequestHead
+  ) throws(RequestRefusal) {
+    head.beginBlock(block)
     head.framing = .none
     head.expectsContinue = false
-    head.isAsterisk = false
-    head.queryRange = nil
-    head.authorityRange = 0..<0
-    let lineEnd = end(ofLineAt: 0, bytes)
-    let targetAuthority = try parseRequestLine(bytes, lineEnd, head)
-    var position = lineEnd + 2
-    while position < bytes.count - 2 {
-      let fieldEnd = end(ofLineAt: position, bytes)
-      try parseField(bytes, position..<fieldEnd, head)
+    head.hostRange = 0..<0
+    var position = 0
+    while position < block.count - 2 {
+      let fieldEnd = end(ofLineAt: position, block)
+      try parseField(block, position..<fieldEnd, head)
       position = fieldEnd + 2
     }
     try checkFraming(head)
-    try checkHost(head, targetAuthority)
+    try checkHost(head)
     checkPersistence(head)
+    head.endBlock()
   }
 
   /// Where the CR of a line's end is; the scanner has seen to it that there is one.
@@ -45,26 +52,61 @@ enum RequestParser {
 
   // MARK: Request line
 
-  /// Returns the authority of an absolute-form target.
+  // What nearly all request lines begin and end with, as words.
+  private static let getAndSpace = UInt32(bigEndian: 0x4745_5420)
+  private static let http11 = UInt64(bigEndian: 0x4854_5450_2F31_2E31)
+
   private static func parseRequestLine(
-    _ bytes: UnsafeRawBufferPointer, _ lineEnd: Int, _ head: RequestHead
-  ) throws(RequestRefusal) -> Range<Int>? {
-    var position = 0
-    while position < lineEnd, ASCII.isToken(bytes[position]) { position += 1 }
-    guard position > 0, position < lineEnd, bytes[position] == 0x20 else {
-      throw RequestRefusal(400, "malformed request line")
+    _ line: UnsafeRawBufferPointer, _ head: RequestHead
+  ) throws(RequestRefusal) {
+    head.setLine(line)
+    head.isAsterisk = false
+    head.queryRange = nil
+    head.targetAuthorityRange = nil
+    var position = 3
+    if line.count >= 4, line.loadUnaligned(as: UInt32.self) == getAndSpace {
+      head.method = .get
+    } else {
+      position = 0
+      while position < line.count, ASCII.isToken(line[position]) { position += 1 }
+      guard position > 0, position < line.count, line[position] == 0x20 else {
+        throw RequestRefusal(400, "malformed request line")
+      }
+      head.method = Method.lookup(Span(_unsafeElements: slice(line, 0..<position)))
     }
     head.methodRange = 0..<position
-    head.method = Method.lookup(
-      Span(_unsafeElements: slice(bytes, 0..<position)))
-    let targetStart = position + 1
-    position = targetStart
-    while position < lineEnd, bytes[position] > 0x20, bytes[position] < 0x7F { position += 1 }
-    guard position > targetStart, position < lineEnd, bytes[position] == 0x20 else {
+    let target = try scanTarget(line, from: position + 1)
+    head.targetRange = target.range
+    try parseVersion(line, target.range.upperBound + 1..<line.count, head)
+    try parseTarget(line, target, head)
+  }
+
+  /// A request target, and what else one look at its bytes says.
+  private struct Target {
+    var range: Range<Int>
+    /// The first `?`; the range's end where there is none.
+    var question: Int
+    var hasFragment = false
+  }
+
+  private static func scanTarget(
+    _ line: UnsafeRawBufferPointer, from start: Int
+  ) throws(RequestRefusal) -> Target {
+    var position = start
+    var question: Int?
+    var hasFragment = false
+    while position < line.count {
+      let byte = line[position]
+      guard byte &- 0x21 < 0x5E else { break }
+      if byte == 0x3F { question = question ?? position }
+      if byte == 0x23 { hasFragment = true }
+      position += 1
+    }
+    guard position > start, position < line.count, line[position] == 0x20 else {
       throw RequestRefusal(400, "malformed request target")
     }
-    try parseVersion(bytes, position + 1..<lineEnd, head)
-    return try parseTarget(bytes, targetStart..<position, head)
+    return Target(
+      range: start..<position, question: question ?? position, hasFragment: hasFragment)
   }
 
   private static func parseVersion(
@@ -72,6 +114,10 @@ enum RequestParser {
   ) throws(RequestRefusal) {
     let prefix: StaticString = "HTTP/"
     guard range.count == 8 else { throw RequestRefusal(400, "malformed HTTP version") }
+    if bytes.loadUnaligned(fromByteOffset: range.lowerBound, as: UInt64.self) == http11 {
+      head.minorVersion = 1
+      return
+    }
     for index in 0..<5 where bytes[range.lowerBound + index] != prefix.utf8Start[index] {
       throw RequestRefusal(400, "malformed HTTP version")
     }
@@ -85,47 +131,47 @@ enum RequestParser {
   }
 
   private static func parseTarget(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
-  ) throws(RequestRefusal) -> Range<Int>? {
+    _ line: UnsafeRawBufferPointer, _ target: Target, _ head: RequestHead
+  ) throws(RequestRefusal) {
+    let range = target.range
     if head.method == .connect { throw RequestRefusal(405, "method not allowed") }
-    if bytes[range.lowerBound] == 0x2F {
-      try splitQuery(bytes, range, head)
-      return nil
-    }
-    if range.count == 1, bytes[range.lowerBound] == 0x2A, head.method == .options {
+    if line[range.lowerBound] == 0x2F {
+      try splitQuery(target, pathStart: range.lowerBound, head)
+    } else if range.count == 1, line[range.lowerBound] == 0x2A, head.method == .options {
       head.isAsterisk = true
       head.pathRange = range.lowerBound..<range.lowerBound
-      return nil
+    } else {
+      try parseAbsolute(line, target, head)
     }
-    return try parseAbsolute(bytes, range, head)
   }
 
   /// absolute-form (RFC 9112 §3.2.2): its authority replaces the Host field.
   private static func parseAbsolute(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
-  ) throws(RequestRefusal) -> Range<Int> {
+    _ line: UnsafeRawBufferPointer, _ target: Target, _ head: RequestHead
+  ) throws(RequestRefusal) {
+    let range = target.range
     var start = range.lowerBound
-    if hasPrefix(bytes, range, "http://") {
+    if hasPrefix(line, range, "http://") {
       start += 7
-    } else if hasPrefix(bytes, range, "https://") {
+    } else if hasPrefix(line, range, "https://") {
       start += 8
     } else {
       throw RequestRefusal(400, "malformed request target")
     }
     var position = start
-    while position < range.upperBound, bytes[position] != 0x2F, bytes[position] != 0x3F {
+    while position < range.upperBound, line[position] != 0x2F, line[position] != 0x3F {
       position += 1
     }
-    guard isHost(bytes, start..<position), position > start else {
+    guard isHost(line, start..<position), position > start else {
       throw RequestRefusal(400, "malformed authority in the request target")
     }
-    guard position < range.upperBound, bytes[position] == 0x2F else {
-      // `http://host` and `http://host?query` mean the path "/", which has no place in the block;
+    guard position < range.upperBound, line[position] == 0x2F else {
+      // `http://host` and `http://host?query` mean the path "/", which has no place in the line;
       // no client of a gateway sends them, so that they are refused rather than rebuilt.
       throw RequestRefusal(400, "absolute request target without a path")
     }
-    try splitQuery(bytes, position..<range.upperBound, head)
-    return start..<position
+    try splitQuery(target, pathStart: position, head)
+    head.targetAuthorityRange = start..<position
   }
 
   private static func hasPrefix(
@@ -138,15 +184,12 @@ enum RequestParser {
   }
 
   private static func splitQuery(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ head: RequestHead
+    _ target: Target, pathStart: Int, _ head: RequestHead
   ) throws(RequestRefusal) {
-    var question = range.upperBound
-    for position in range {
-      if bytes[position] == 0x23 { throw RequestRefusal(400, "fragment in the request target") }
-      if bytes[position] == 0x3F, question == range.upperBound { question = position }
-    }
-    head.pathRange = range.lowerBound..<question
-    if question < range.upperBound { head.queryRange = question + 1..<range.upperBound }
+    if target.hasFragment { throw RequestRefusal(400, "fragment in the request target") }
+    head.pathRange = pathStart..<target.question
+    let end = target.range.upperBound
+    if target.question < end { head.queryRange = target.question + 1..<end }
   }
 
   // MARK: Fields
@@ -228,20 +271,17 @@ enum RequestParser {
 
   // MARK: Host and persistence
 
-  private static func checkHost(
-    _ head: RequestHead, _ targetAuthority: Range<Int>?
-  ) throws(RequestRefusal) {
+  private static func checkHost(_ head: RequestHead) throws(RequestRefusal) {
     if let index = head.fields.firstIndex(of: .host) {
       guard head.fields.firstIndex(of: .host, from: index + 1) == nil else {
         throw RequestRefusal(400, "more than one Host")
       }
-      head.authorityRange = head.fields.lines[index].value
-      let isValid = head.fields.bytes.withUnsafeBytes { isHost($0, head.authorityRange) }
+      head.hostRange = head.fields.lines[index].value
+      let isValid = head.fields.bytes.withUnsafeBytes { isHost($0, head.hostRange) }
       guard isValid else { throw RequestRefusal(400, "malformed Host") }
     } else if head.minorVersion == 1 {
       throw RequestRefusal(400, "missing Host")
     }
-    if let targetAuthority { head.authorityRange = targetAuthority }
   }
 
   /// uri-host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address or a bracketed IPv6 address.

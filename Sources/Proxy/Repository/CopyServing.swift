@@ -65,7 +65,7 @@ enum CopyServing {
     output.removeAll()
     var range = 0..<record.bodyLength
     var head = record.head
-    if request.method == .get, request.fields.contains(.range), record.metadata.status == 200 {
+    if request.method == .get, request.fields.contains(.range), record.status == 200 {
       switch requestedPart(of: record, request, by: repository) {
       case .whole: break
       case .part(let part):
@@ -79,7 +79,7 @@ enum CopyServing {
         return .written
       }
     }
-    if hasBody(record.metadata.status) {
+    if hasBody(record.status) {
       output.append("Content-Length: ")
       output.append(decimal: UInt64(range.count))
       output.append("\r\n")
@@ -87,7 +87,7 @@ enum CopyServing {
     appendAnswerFields(answer, to: output)
     connection.appendConnectionField(to: output)
     output.append("\r\n\r\n")
-    if request.method == .head || range.isEmpty || !hasBody(record.metadata.status) {
+    if request.method == .head || range.isEmpty || !hasBody(record.status) {
       write(
         connection, repository, head, output.bytes, UnsafeRawBufferPointer(start: nil, count: 0))
       return .written
@@ -160,18 +160,17 @@ enum CopyServing {
     guard request.fields.contains(.ifNoneMatch) || request.fields.contains(.ifModifiedSince) else {
       return false
     }
-    let nowSeconds = clock.nowMilliseconds / 1000
     if record.lastModified.isEmpty, !request.fields.contains(.ifNoneMatch) {
       // The Date stands for it, and has to be looked for.
       return Validation.notModified(
-        request: request.fields, status: record.metadata.status,
-        stored: StoredHead.fields(of: record.head), nowSeconds: nowSeconds)
+        request: request.fields, status: record.status,
+        stored: StoredHead.fields(of: record.head), nowSeconds: clock.nowMilliseconds / 1000)
     }
     return Validation.notModified(
-      request: request.fields, status: record.metadata.status,
+      request: request.fields, status: record.status,
       eTag: Span(_unsafeBytes: record.entityTag),
       lastModified: Span(_unsafeBytes: record.lastModified),
-      date: [UInt8]().span, nowSeconds: nowSeconds)
+      date: [UInt8]().span, nowSeconds: clock.nowMilliseconds / 1000)
   }
 
   private static func writeNotModified(

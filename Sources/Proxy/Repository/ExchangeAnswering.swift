@@ -13,7 +13,7 @@ extension Exchange {
     }
     guard
       let record = repository.selectRecord(
-        source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+        source.key!, wholeKey: source.wholeKey, request: source.head)
     else {
       reader.end()
       copyVanished(use)
@@ -77,7 +77,7 @@ extension Exchange {
     let reader = repository.reader
     reader.begin()
     if let record = repository.selectRecord(
-      source.key!, wholeKey: source.wholeKey, request: source.head.fields),
+      source.key!, wholeKey: source.wholeKey, request: source.head),
       record.entryID != goneEntryID
     {
       let state = Freshness.copyState(

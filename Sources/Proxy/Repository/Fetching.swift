@@ -79,8 +79,7 @@ extension Repository {
   private func isReplaced(_ known: StoredMoment?, _ source: FetchSource) -> Bool {
     reader.begin()
     defer { reader.end() }
-    let found = selectRecord(
-      source.key!, wholeKey: source.wholeKey, request: source.head.fields)
+    let found = selectRecord(source.key!, wholeKey: source.wholeKey, request: source.head)
     guard let found else { return false }
     return StoredMoment(found) != known
   }
@@ -107,7 +106,7 @@ extension Repository {
       wholeKey: placement.wholeKey)
     reader.begin()
     defer { reader.end() }
-    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head.fields)
+    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head)
     let copy = record.map {
       Freshness.copyState(
         of: $0.metadata, policy: route.policy, request: RequestDirectives(),

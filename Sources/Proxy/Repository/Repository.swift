@@ -17,7 +17,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
   private(set) var counters = Counters()
   /// What holds for requests from now on.
   private(set) var policies: PolicySet
-  var placement = RequestPlacement()
+  var placement = RequestPlacement(remembersTargets: true)
   /// Whether the last look-up found copies and none that the request selects.
   private(set) var foundOtherVariantsOnly = false
 
@@ -36,26 +36,32 @@ final class Repository: RequestHandler, @unchecked Sendable {
   /// Swaps the policies: requests from now on are served by these.
   func use(_ policies: PolicySet) {
     self.policies = policies
+    placement.forgetTargets()
     counters.reserve(slots: services.counterSlots.count)
   }
 
   // MARK: A request
 
   func handleRequest(on connection: Connection) {
-    if let problem = placement.refusal(worker.head) {
+    let head = worker.head
+    if let known = placement.recall(head) {
+      answer(connection, head, known.route, known.route.machine(for: head), known.key)
+      return
+    }
+    if let problem = placement.refusal(head) {
       respond(connection, problem)
       return
     }
     let isLastStop =
-      worker.head.method == .options
-      && MaxForwards(worker.head.fields, method: .options) == .reached
-    if worker.head.isAsterisk || isLastStop {
+      head.method == .options
+      && MaxForwards(head.fields, method: .options) == .reached
+    if head.isAsterisk || isLastStop {
       counters[CounterSlots.none].count(.pass)
       connection.respond(
         status: 204, fields: [Problem.allowedMethods], body: [])
       return
     }
-    guard let route = placement.route(worker.head, in: policies) else {
+    guard let route = placement.route(head, in: policies) else {
       respond(connection, RequestPlacement.noRoute)
       return
     }
@@ -82,8 +88,18 @@ final class Repository: RequestHandler, @unchecked Sendable {
       return
     }
     let key = storeKey()
+    placement.remember(worker.head, route, key)
+    answer(connection, worker.head, route, machine, key)
+  }
+
+  /// Answers a request that has a place in the store: `key`, and the placement's whole key.
+  private func answer(
+    _ connection: Connection, _ head: RequestHead, _ route: RouteContext,
+    _ machine: StrategyMachine, _ key: StoreKey
+  ) {
+    var machine = machine
     reader.begin()
-    let record = selectRecord(key, wholeKey: placement.wholeKey, request: worker.head.fields)
+    let record = selectRecord(key, wholeKey: placement.wholeKey, request: head)
     var copy: CopyState?
     if foundOtherVariantsOnly { machine.onlyOtherVariantsAreStored() }
     if let record {
@@ -97,7 +113,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       let entryID = record!.entryID
       let answer = CopyAnswer(
         record: record!, state: copy!, route: route, use: use, forward: nil)
-      let outcome = CopyServing.begin(answer, of: worker.head, on: connection, by: self)
+      let outcome = CopyServing.begin(answer, of: head, on: connection, by: self)
       if case .serveThenRefresh = action { refreshInBackground(route, key, record!, copy!) }
       reader.end()
       switch outcome {
@@ -111,7 +127,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       var question: ValidationQuestion?
       if case .fetch(let fetch) = action, fetch.isShared {
         question = self.question(
-          key, wholeKey: placement.wholeKey, request: worker.head.fields, policy: route.policy)
+          key, wholeKey: placement.wholeKey, request: head.fields, policy: route.policy)
       }
       reader.end()
       begin(connection, route, machine, action, key: key, question: question)
@@ -153,29 +169,34 @@ final class Repository: RequestHandler, @unchecked Sendable {
 
   /// The most recent copy that the request selects (RFC 9111 §4, §4.1). Within `reader.begin` and
   /// `end`.
-  func selectRecord(_ key: StoreKey, wholeKey: [UInt8], request: Fields) -> RecordView? {
+  func selectRecord(
+    _ key: StoreKey, wholeKey: [UInt8], request: RequestHead
+  ) -> RecordView? {
     var best: RecordView?
-    // Not made for copies that do not vary.
-    var selecting: SelectingRequest?
     var candidate = wholeKey.withUnsafeBytes { reader.firstRecord(key, wholeKey: $0) }
     let hasCandidates = candidate != nil
-    while let record = candidate {
-      let isNewer = best.map { record.isMoreRecent(than: $0) } ?? true
-      if isNewer, selects(record.varyBlock, request, &selecting) { best = record }
+    while let record = candidate, record.varyBlock.isEmpty {
+      if best.map({ record.isMoreRecent(than: $0) }) ?? true { best = record }
       candidate = reader.nextRecord()
     }
+    if let candidate { best = selectRecord(candidate, best, request.fields) }
     foundOtherVariantsOnly = hasCandidates && best == nil
     return best
   }
 
-  @inline(__always)
-  private func selects(
-    _ block: UnsafeRawBufferPointer, _ request: Fields, _ selecting: inout SelectingRequest?
-  ) -> Bool {
-    if block.isEmpty { return true }
-    var made = selecting ?? SelectingRequest(request, services)
-    defer { selecting = made }
-    return made.selects(Span(_unsafeBytes: block))
+  /// Goes on where a copy varies: from `first`, with the most recent of those before it.
+  private func selectRecord(
+    _ first: RecordView, _ recent: RecordView?, _ request: Fields
+  ) -> RecordView? {
+    var selecting = SelectingRequest(request, services)
+    var best = recent
+    var candidate: RecordView? = first
+    while let record = candidate {
+      let isNewer = best.map { record.isMoreRecent(than: $0) } ?? true
+      if isNewer, selecting.selects(Span(_unsafeBytes: record.varyBlock)) { best = record }
+      candidate = reader.nextRecord()
+    }
+    return best
   }
 
   /// Whether a request selects what carries a block of `selectingBlock`.

@@ -4,27 +4,68 @@ internal import CachePolicy
 /// Where a request belongs: its path in normal form, its route, and its whole key.
 ///
 /// One way for the data path, for `explain` and for the tests in policies.json, so that they cannot
-/// say different things. The memory is reused from request to request; a loop has one of these.
+/// say different things. The memory is reused from request to request; a loop has one of these, and
+/// has it remember what it was asked for lately (`TargetTable`).
 struct RequestPlacement {
-  /// The path as it is matched, keyed and sent.
-  private(set) var path: [UInt8] = []
-  /// Upstream, authority, path, what counts of the query, and what the route adds.
-  private(set) var wholeKey: [UInt8] = []
+  private var ownPath: [UInt8] = []
+  private var ownKey: [UInt8] = []
+  /// Where the request's target is known: its path and key stand there.
+  private var known: KnownTarget?
+  /// nil: nothing is remembered.
+  private let table: TargetTable?
 
-  init() {
-    path.reserveCapacity(1024)
-    wholeKey.reserveCapacity(1024)
+  init(remembersTargets: Bool = false) {
+    ownPath.reserveCapacity(1024)
+    ownKey.reserveCapacity(1024)
+    table = remembersTargets ? TargetTable() : nil
   }
+
+  /// The path as it is matched, keyed and sent.
+  var path: [UInt8] { known?.path ?? ownPath }
+  /// Upstream, authority, path, what counts of the query, and what the route adds.
+  var wholeKey: [UInt8] { known?.wholeKey ?? ownKey }
+
+  // MARK: Targets that come again
+
+  /// Path, route and key of a request whose target was placed before, under the same policies; nil:
+  /// the functions below find them out.
+  mutating func recall(_ head: RequestHead) -> KnownTarget? {
+    guard let table, let found = table.find(head) else { return nil }
+    known = found
+    return found
+  }
+
+  /// The request was placed by the functions below, and `key` is where the store has its key.
+  func remember(_ head: RequestHead, _ route: RouteContext, _ key: StoreKey) {
+    guard known == nil else { return }
+    table?.note(head, path: ownPath, route: route, wholeKey: ownKey, key: key)
+  }
+
+  /// The policies or the limits are others now: nothing that was remembered holds.
+  mutating func forgetTargets() {
+    takeOver()
+    table?.removeAll()
+  }
+
+  /// What is known of a target becomes memory of our own, to be changed.
+  private mutating func takeOver() {
+    guard let known else { return }
+    (ownPath, ownKey) = (known.path, known.wholeKey)
+    self.known = nil
+  }
+
+  // MARK: Placing
 
   /// Brings the request's path into normal form.
   mutating func normalizePath(_ head: RequestHead) -> PathNormalization.Refusal? {
+    known = nil
     let source = head.path
-    switch PathNormalization.normalize(source.span, into: &path) {
+    switch PathNormalization.normalize(source.span, into: &ownPath) {
     case .refused(let refusal): return refusal
     case .rewritten: return nil
     case .unchanged:
-      path.removeAll(keepingCapacity: true)
-      path.append(contentsOf: source)
+      ownPath.removeAll(keepingCapacity: true)
+      ownPath.append(contentsOf: source)
       return nil
     }
   }
@@ -92,7 +133,7 @@ struct RequestPlacement {
     digest: (Span<UInt8>) -> [UInt8]
   ) -> NotStoredReason? {
     guard makeKey(head, route, digest: digest) else { return .noIdentity }
-    return wholeKey.count > bytesMax ? .keyTooLong : nil
+    return ownKey.count > bytesMax ? .keyTooLong : nil
   }
 
   /// False: the request lacks the identity that the route keeps copies apart by.
@@ -105,17 +146,17 @@ struct RequestPlacement {
     let recipe = route.options.key
     if !route.wholeQueryCounts {
       // A reload that changes what counts must not read what was keyed by other rules.
-      wholeKey.append(CacheKey.filterMark)
-      wholeKey.append(contentsOf: route.queryRules)
+      ownKey.append(CacheKey.filterMark)
+      ownKey.append(contentsOf: route.queryRules)
     }
     if !recipe.headers.isEmpty || !recipe.cookies.isEmpty {
-      wholeKey.append(UInt8(ascii: "h"))
-      wholeKey.append(UInt8(truncatingIfNeeded: recipe.headers.count + recipe.cookies.count))
-      recipe.append(headersOf: head.fields, to: &wholeKey, digest: digest)
+      ownKey.append(UInt8(ascii: "h"))
+      ownKey.append(UInt8(truncatingIfNeeded: recipe.headers.count + recipe.cookies.count))
+      recipe.append(headersOf: head.fields, to: &ownKey, digest: digest)
     }
     guard let identity = route.options.perUser else { return true }
-    wholeKey.append(UInt8(ascii: "u"))
-    return identity.append(identityOf: head.fields, to: &wholeKey, digest: digest)
+    ownKey.append(UInt8(ascii: "u"))
+    return identity.append(identityOf: head.fields, to: &ownKey, digest: digest)
   }
 
   /// Writes the key of a target without what the route adds to it: where that adds nothing, the
@@ -123,28 +164,30 @@ struct RequestPlacement {
   mutating func makeTargetKey(
     _ route: RouteContext, authority: ArraySlice<UInt8>, path: [UInt8], query: ArraySlice<UInt8>?
   ) {
-    self.path = path
+    known = nil
+    ownPath = path
     makeTargetKey(route, authority: authority, query: query)
   }
 
   private mutating func makeTargetKey(
     _ route: RouteContext, authority: ArraySlice<UInt8>, query: ArraySlice<UInt8>?
   ) {
-    wholeKey.removeAll(keepingCapacity: true)
+    takeOver()
+    ownKey.removeAll(keepingCapacity: true)
     let upstreamName = route.upstreamName
-    CacheKey.append(part: upstreamName.span, to: &wholeKey)
-    CacheKey.append(authority: authority.span, defaultPort: "80", to: &wholeKey)
+    CacheKey.append(part: upstreamName.span, to: &ownKey)
+    CacheKey.append(authority: authority.span, defaultPort: "80", to: &ownKey)
     let path = path
-    CacheKey.append(part: path.span, to: &wholeKey)
+    CacheKey.append(part: path.span, to: &ownKey)
     guard let query else { return }
     if route.wholeQueryCounts {
-      wholeKey.append(UInt8(ascii: "?"))
-      CacheKey.append(part: query.span, to: &wholeKey)
+      ownKey.append(UInt8(ascii: "?"))
+      CacheKey.append(part: query.span, to: &ownKey)
     } else {
       var counting: [UInt8] = []
       guard route.queryFilter.appendKeyedQuery(query.span, to: &counting) else { return }
-      wholeKey.append(UInt8(ascii: "?"))
-      CacheKey.append(part: counting.span, to: &wholeKey)
+      ownKey.append(UInt8(ascii: "?"))
+      CacheKey.append(part: counting.span, to: &ownKey)
     }
   }
 }

@@ -30,6 +30,9 @@ final class RouteContext: Sendable {
   let wholeQueryCounts: Bool
   /// Whether more than the target makes the key.
   let hasKeyExtras: Bool
+  /// Whether nothing of a request but its method, target and authority bears on its key, and on
+  /// which route takes it in which strategy.
+  let isPlacedByTarget: Bool
   /// Whose copies the key makes.
   let keyedIdentity: Storability.KeyedIdentity
   private let stripPrefix: PathPrefix?
@@ -73,6 +76,9 @@ final class RouteContext: Sendable {
     hasKeyExtras =
       !queryFilter.isPlain || options.perUser != nil || !options.key.headers.isEmpty
       || !options.key.cookies.isEmpty
+    isPlacedByTarget =
+      options.clientStrategies.isEmpty && options.perUser == nil && options.key.headers.isEmpty
+      && options.key.cookies.isEmpty
     keyedIdentity =
       switch options.perUser {
       case nil: .none

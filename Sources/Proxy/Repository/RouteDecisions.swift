@@ -13,10 +13,12 @@ extension RouteContext {
   }
 
   func machine(for head: RequestHead) -> StrategyMachine {
-    StrategyMachine(
+    let hasDirectives = head.fields.contains(.cacheControl) || head.fields.contains(.pragma)
+    return StrategyMachine(
       policy: policy,
       request: StrategyMachine.Request(
-        method: head.method, directives: directives(of: head.fields),
+        method: head.method,
+        directives: hasDirectives ? directives(of: head.fields) : RequestDirectives(),
         hasRange: head.fields.contains(.range),
         hasOriginPrecondition: Validation.hasOriginConditions(head.fields)))
   }

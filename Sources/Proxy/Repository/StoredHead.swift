@@ -1,5 +1,11 @@
 internal import CachePolicy
 
+#if canImport(Glibc)
+  internal import Glibc
+#else
+  internal import Darwin
+#endif
+
 /// Reads the head that a record keeps: a status line and field lines, as they go out.
 enum StoredHead {
   /// The fields, without the status line.
@@ -8,7 +14,7 @@ enum StoredHead {
   }
 
   static func withoutStatusLine(_ head: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-    guard let newline = head.firstIndex(of: 0x0A) else { return head }
+    guard let newline = offset(of: 0x0A, head, 0..<head.count) else { return head }
     return UnsafeRawBufferPointer(rebasing: head[(newline + 1)...])
   }
 
@@ -21,6 +27,8 @@ enum StoredHead {
     var start = 0
     while start < lines.count {
       let line = lineRange(lines, from: start)
+      start = line.upperBound
+      guard mayStayIn304(firstByte: lines[line.lowerBound]) else { continue }
       switch knownField(lines, line) {
       case .cacheControl, .cacheStatus, .contentLocation, .date, .expires, .vary:
         output.append(UnsafeRawBufferPointer(rebasing: lines[line]))
@@ -30,10 +38,19 @@ enum StoredHead {
       case .lastModified: lastModified = line
       default: break
       }
-      start = line.upperBound
     }
     if !hasEntityTag, let lastModified {
       output.append(UnsafeRawBufferPointer(rebasing: lines[lastModified]))
+    }
+  }
+
+  /// Whether a line that begins so may be one that a 304 carries.
+  private static func mayStayIn304(firstByte: UInt8) -> Bool {
+    switch firstByte | 0x20 {
+    case UInt8(ascii: "c"), UInt8(ascii: "d"), UInt8(ascii: "e"), UInt8(ascii: "l"),
+      UInt8(ascii: "v"):
+      true
+    default: false
     }
   }
 
@@ -60,7 +77,7 @@ enum StoredHead {
   }
 
   private static func isDigestOfContent(_ line: UnsafeRawBufferPointer) -> Bool {
-    guard let colon = line.firstIndex(of: 0x3A) else { return false }
+    guard let colon = offset(of: 0x3A, line, 0..<line.count) else { return false }
     let name = Span<UInt8>(_unsafeBytes: UnsafeRawBufferPointer(rebasing: line[0..<colon]))
     return ASCII.equalsIgnoringCase(name, "content-digest")
       || ASCII.equalsIgnoringCase(name, "content-md5")
@@ -68,17 +85,23 @@ enum StoredHead {
 
   /// A line with its end.
   private static func lineRange(_ lines: UnsafeRawBufferPointer, from start: Int) -> Range<Int> {
-    let rest = UnsafeRawBufferPointer(rebasing: lines[start...])
-    let length = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.count
-    return start..<start + length
+    start..<(offset(of: 0x0A, lines, start..<lines.count).map { $0 + 1 } ?? lines.count)
   }
 
   private static func knownField(
     _ lines: UnsafeRawBufferPointer, _ line: Range<Int>
   ) -> KnownField? {
-    let bytes = UnsafeRawBufferPointer(rebasing: lines[line])
-    guard let colon = bytes.firstIndex(of: 0x3A) else { return nil }
-    return KnownField.lookup(
-      Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[0..<colon])))
+    guard let colon = offset(of: 0x3A, lines, line) else { return nil }
+    let name = UnsafeRawBufferPointer(rebasing: lines[line.lowerBound..<colon])
+    return KnownField.lookup(Span(_unsafeBytes: name))
+  }
+
+  private static func offset(
+    of byte: UInt8, _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>
+  ) -> Int? {
+    guard let base = bytes.baseAddress else { return nil }
+    // SAFETY: the search stays within `range`, which lies in `bytes`.
+    let found = memchr(base + range.lowerBound, Int32(byte), range.count)
+    return found.map { UnsafeRawPointer($0) - base }
   }
 }

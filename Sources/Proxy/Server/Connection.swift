@@ -172,7 +172,8 @@ final class Connection {
       if bytes.count == 2 { return 2 }
     }
     let rest = UnsafeRawBufferPointer(rebasing: bytes[skipped...])
-    switch scanner.scan(rest, limits: worker.limits) {
+    let head = worker.head
+    switch scanner.scan(rest, limits: worker.limits, previous: head) {
     case .more:
       if patience != .head { waitFor(.head, worker.limits.headerTimeoutMilliseconds) }
       return skipped == 0 ? nil : skipped
@@ -183,7 +184,7 @@ final class Connection {
       scanner.reset()
       do throws(RequestRefusal) {
         try RequestParser.parse(
-          UnsafeRawBufferPointer(rebasing: rest[0..<length]), into: worker.head)
+          UnsafeRawBufferPointer(rebasing: rest[0..<length]), into: head)
       } catch {
         refuse(error)
         return bytes.count

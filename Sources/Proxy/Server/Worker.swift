@@ -15,7 +15,9 @@ final class Worker: @unchecked Sendable {
   let index: Int
   let loop = EventLoop()
   /// Those of the configuration in force; a reload changes them.
-  var limits: Limits
+  var limits: Limits {
+    didSet { head.forgetBlock() }
+  }
   let clock: Clock
   /// How many connections this loop serves; read by the accepting loop to find the least busy.
   let connectionCount = Atomic<Int>(0)

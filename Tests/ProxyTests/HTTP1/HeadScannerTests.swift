@@ -85,4 +85,55 @@ struct HeadScannerTests {
     #expect(
       second.withUnsafeBytes { scanner.scan($0, limits: Limits()) } == .complete(second.count))
   }
+
+  /// The head that was read before may save looking, and changes nothing.
+  @Test func theEndIsTheSameWhereAHeaderBlockComesAgain() throws {
+    let blocks = ["Host: a\r\n\r\n", "Host: ab\r\n\r\n", "Host: a\r\nX: y\r\n\r\n", "\r\n"]
+    var differing: [String] = []
+    for known in blocks {
+      let head = RequestHead()
+      let isRead =
+        (try? HeadReading.parse(Array("GET / HTTP/1.1\r\n\(known)".utf8), into: head)) != nil
+      #expect(isRead == known.hasPrefix("Host"))
+      for block in blocks {
+        for line in ["GET /b HTTP/1.1\r\n", "GET /" + String(repeating: "a", count: 40) + "\r\n"] {
+          let bytes = Array((line + block + "GET /next").utf8)
+          for end in bytes.indices {
+            let ends = [end, bytes.count]
+            let plain = Self.outcomes(bytes, ends, nil)
+            if Self.outcomes(bytes, ends, head) != plain {
+              differing.append("\(line)\(block)\(end)")
+            }
+          }
+        }
+      }
+    }
+    #expect(differing.isEmpty)
+  }
+
+  private static func outcomes(
+    _ bytes: [UInt8], _ ends: [Int], _ previous: RequestHead?
+  ) -> [HeadScanner.Outcome] {
+    var scanner = HeadScanner()
+    var outcomes: [HeadScanner.Outcome] = []
+    for end in ends {
+      let outcome = bytes.withUnsafeBytes {
+        scanner.scan(
+          UnsafeRawBufferPointer(rebasing: $0[0..<end]), limits: limits, previous: previous)
+      }
+      outcomes.append(outcome)
+      guard outcome == .more else { break }
+    }
+    return outcomes
+  }
+
+  @Test func aForgottenBlockIsLookedAtAgain() throws {
+    let head = RequestHead()
+    let block = "Host: a\r\n\r\n"
+    try HeadReading.parse(Array("GET / HTTP/1.1\r\n\(block)".utf8), into: head)
+    let length = Array(block.utf8).withUnsafeBytes { head.blockLength(beginning: $0) }
+    #expect(length == block.utf8.count)
+    head.forgetBlock()
+    #expect(Array(block.utf8).withUnsafeBytes { head.blockLength(beginning: $0) } == nil)
+  }
 }

@@ -27,6 +27,25 @@ struct OutputBufferTests {
     #expect(text(output.bytes) == expected)
   }
 
+  @Test func numbersOfAllLengthsAreWrittenInDecimal() {
+    var values: [UInt64] = [0, .max, .max - 1]
+    var power: UInt64 = 1
+    for _ in 0..<20 {
+      for digit in 1...9 {
+        let (value, isOver) = power.multipliedReportingOverflow(by: UInt64(digit))
+        if !isOver { values += [value, value - 1, value + 1, value / 3, value / 7 * 5] }
+      }
+      power = power.multipliedReportingOverflow(by: 10).partialValue
+    }
+    let output = OutputBuffer(capacity: 1)
+    let differing = values.filter { value in
+      output.removeAll()
+      output.append(decimal: value)
+      return text(output.bytes) != "\(value)"
+    }
+    #expect(differing.isEmpty)
+  }
+
   @Test func theLargestNumberIsWrittenWhole() {
     let output = OutputBuffer()
     output.append(decimal: UInt64.max)

@@ -285,4 +285,71 @@ struct RequestParserTests {
     #expect(head.minorVersion == 1)
     #expect(head.isPersistent)
   }
+
+  // MARK: Header blocks that come again
+
+  /// What of a head there is to see.
+  private static func facts(_ head: RequestHead) -> [String] {
+    let fields = head.fields
+    return [
+      text(head.methodToken), text(head.path), head.query.map { "?" + text($0) } ?? "-",
+      text(head.authority), "\(head.framing)", "\(head.isPersistent)", "\(head.expectsContinue)",
+      "\(head.isAsterisk)", "\(head.minorVersion)", "\(head.method)",
+    ] + (0..<fields.count).map { text(fields.name(at: $0)) + "=" + text(fields.value(at: $0)) }
+  }
+
+  private static let comingAgain: [String] = {
+    let lines = [
+      "GET / HTTP/1.1", "GET /other?query HTTP/1.1", "HEAD http://elsewhere/ HTTP/1.1",
+      "GET / HTTP/1.0", "GET /#fragment HTTP/1.0", "GET /#fragment HTTP/1.1", "GET / HTTP/2.0",
+      "OPTIONS * HTTP/1.1", "POST / HTTP/1.1",
+    ]
+    let blocks = [
+      ["Host: a", "Connection: keep-alive"], ["Host: b", "Connection: keep-alive"],
+      ["Host: a", "Content-Length: 1", "Expect: 100-continue"],
+      ["Host: a", "Transfer-Encoding: chunked"], ["Host: a", "Host: a"], ["X: y"], [],
+    ]
+    return lines.flatMap { line in
+      blocks.map { block in ([line] + block).map { $0 + "\r\n" }.joined() + "\r\n" }
+    }
+  }()
+
+  /// Into one head, one after the other in many orders: each is read as it is into a new one.
+  @Test func aHeadIsReadTheSameWhateverWasReadBefore() throws {
+    var random: UInt64 = 7
+    let reused = RequestHead()
+    var differing: [String] = []
+    for _ in 0..<20_000 {
+      random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      let text = Self.comingAgain[Int(random >> 33) % Self.comingAgain.count]
+      let read = try Self.outcome(text, into: reused)
+      if try read != Self.outcome(text, into: RequestHead()) { differing.append(text) }
+    }
+    #expect(differing.isEmpty)
+  }
+
+  private static func outcome(_ text: String, into head: RequestHead) throws -> [String] {
+    do throws(RequestRefusal) {
+      try HeadReading.parse(Array(text.utf8), into: head)
+      return facts(head)
+    } catch {
+      return ["\(error.status)"]
+    }
+  }
+
+  @Test func aCopyKeepsWhatTheNextHeadReplaces() throws {
+    let head = RequestHead()
+    let first = Self.request("GET /first?a HTTP/1.1", "Host: h", "X: 1")
+    try HeadReading.parse(Array(first.utf8), into: head)
+    let copy = head.copy()
+    let facts = Self.facts(head)
+    for next in [
+      Self.request("GET /other HTTP/1.1", "Host: h", "X: 1"),
+      Self.request("PUT /x?y HTTP/1.0", "Host: i", "Y: 2"),
+    ] {
+      try HeadReading.parse(Array(next.utf8), into: head)
+      #expect(Self.facts(copy) == facts)
+      #expect(Self.facts(head) != facts)
+    }
+  }
 }
