@@ -201,16 +201,3 @@ struct Failures {
     }
   }
 }
-
-/// Takes as many descriptors as the hard limit allows.
-private func raiseDescriptorLimit() {
-  var limit = rlimit()
-  #if canImport(Glibc)
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-  #else
-    let resource = RLIMIT_NOFILE
-  #endif
-  guard getrlimit(resource, &limit) == 0 else { return }
-  limit.rlim_cur = min(limit.rlim_max, 65_536)
-  setrlimit(resource, &limit)
-}
