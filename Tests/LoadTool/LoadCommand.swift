@@ -52,7 +52,10 @@ final class Load {
     requests = Requests(options)
     loop = uv_default_loop()
     uv_timer_init(loop, timer)
-    for _ in 0..<options.connectionCount { connections.append(LoadConnection(self)) }
+    for number in 0..<options.connectionCount {
+      // A few all come from 127.0.0.1, the only address that some proxies let in.
+      connections.append(LoadConnection(self, number: number / 1000))
+    }
   }
 
   /// Callbacks of C are formed here, outside the main actor.

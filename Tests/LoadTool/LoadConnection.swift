@@ -10,6 +10,7 @@ internal import CUV
 final class LoadConnection {
   // SAFETY: the load owns its connections and outlives them.
   private unowned(unsafe) let load: Load
+  private let number: Int
   private var socket: LoopbackConnection?
   private var poll: UnsafeMutablePointer<uv_poll_t>?
   private var descriptor: Int32 = -1
@@ -20,12 +21,15 @@ final class LoadConnection {
   /// The beginning of a head that came in parts.
   private var headPart: [UInt8] = []
 
-  init(_ load: Load) { self.load = load }
+  init(_ load: Load, number: Int) {
+    self.load = load
+    self.number = number
+  }
 
   /// Connects, anew where there was a connection, and sends a request.
   func open(_ loop: UnsafeMutablePointer<uv_loop_t>) {
     do {
-      let socket = try LoopbackConnection(port: load.port)
+      let socket = try LoopbackConnection(port: load.port, number: number)
       self.socket = socket
       descriptor = socket.descriptor
     } catch {

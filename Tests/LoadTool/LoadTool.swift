@@ -24,15 +24,16 @@ enum LoadTool {
       slow  --port P --path X --bytes-per-second R [--count N] [--seconds S]
                                            N clients that read R bytes a second each
       load  --port P [--path X | --prefix X --keys N] [--connections C] [--seconds S]
-            [--status 200] [--field "NAME: VALUE"]
+            [--digits D] [--status 200] [--field "NAME: VALUE"]
                                            as many requests as are answered; N: at random among
-                                           X0 ... X(N-1)
+                                           X0 ... X(N-1), of at least D digits
       transfers --port P --path X | --prefix X [--connections C] [--seconds S]
                                            libcurl's multi interface alone, C transfers at once; with
                                            --prefix each for another URL
       pace  --port P --path X --rate R [--connections C] [--seconds S]
                                            R requests a second for S seconds, and their latencies
-      keys  --port P --count N [--prefix X] [--connections C] [--pipeline D] [--seconds S]
+      keys  --port P --count N [--prefix X] [--digits D] [--connections C] [--pipeline D]
+            [--seconds S]
                                            N requests for X0, X1, X2, ...
 
     Every command but `ports` also takes --authority, the Host field (127.0.0.1:P by default).

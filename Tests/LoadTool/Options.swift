@@ -9,6 +9,8 @@ struct Options {
   private(set) var count = 1
   /// 0: one path.
   private(set) var keyCount = 0
+  /// Keys have at least so many digits, so that all are of one length.
+  private(set) var digitsMin = 1
   private(set) var connectionCount = 32
   private(set) var expectedStatus = 200
   /// A field line of every request.
@@ -42,14 +44,15 @@ struct Options {
     switch name {
     case "--port": port = UInt16(try number(name, value, 1...65_535))
     case "--count": count = try number(name, value, 1...10_000_000)
-    case "--keys": keyCount = try number(name, value, 1...1_000_000)
+    case "--keys": keyCount = try number(name, value, 1...10_000_000)
+    case "--digits": digitsMin = try number(name, value, 1...10)
     case "--status": expectedStatus = try number(name, value, 200...599)
     case "--field":
       guard value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), value.contains(":") else {
         throw UsageError(reason: "--field takes NAME: VALUE")
       }
       field = value
-    case "--connections": connectionCount = try number(name, value, 1...1000)
+    case "--connections": connectionCount = try number(name, value, 1...20_000)
     case "--pipeline": pipelineDepth = try number(name, value, 1...64)
     case "--rate": rate = try number(name, value, 1...1_000_000)
     case "--bytes-per-second": bytesPerSecond = try number(name, value, 1...(1 << 30))
