@@ -62,18 +62,21 @@ measure_entries() {
 
 print_entries() {
   grep -q '^entries-few ' "$results" || return 0
-  printf '\nHits over random keys, beside 1,000 entries (ratio of medians; more is better)\n\n'
+  printf '\nHits over random keys, beside 1,000 entries (ratios of medians)\n\n'
+  printf '%-24s%12s%12s%16s\n' '' '' requests/s 'processor time'
   awk "$median_function"'
-    /^entries-(few|[0-9]+) / {
+    /^entries-(few|[0-9]+)(\.cpu)? / {
       if (!(($1, $2) in series)) order[++pairs] = $1 SUBSEP $2
       series[$1, $2] = series[$1, $2] " " $3
     }
     END {
       for (p = 1; p <= pairs; p++) {
         split(order[p], names, SUBSEP)
-        if (names[1] != "entries-few")
-          printf "%-24s%12s%12.2f\n", names[1], names[2],
-            median(series[order[p]]) / median(series["entries-few", names[2]])
+        if (names[1] ~ /^entries-few/ || names[1] ~ /cpu$/) continue
+        processor = names[1] ".cpu" SUBSEP names[2]
+        printf "%-24s%12s%12.2f%16.2f\n", names[1], names[2],
+          median(series[order[p]]) / median(series["entries-few", names[2]]),
+          median(series[processor]) / median(series["entries-few.cpu", names[2]])
       }
     }' "$results"
 }

@@ -85,7 +85,7 @@ keep_pace() {
 # what the next one takes.
 run_connections_row() {
   for count in $connection_counts; do
-    if [ "$count" -gt $((descriptors - 500)) ]; then
+    if [ "$count" -gt $((descriptors - 1024)) ]; then
       note "connections: $count are more than $descriptors open files allow"
       continue
     fi

@@ -340,14 +340,14 @@ watched() {
   : >"$work/watching"
   watch_peak "$(process_of "$watched_contender")" &
   watcher=$!
-  run_bounded "$@" >"$work/watched" 2>&1 || note "$watched_row: $watched_contender: $(cat "$work/watched")"
+  "$@" >"$work/watched" 2>&1 || note "$watched_row: $watched_contender: $(cat "$work/watched")"
   rm -f "$work/watching"
   wait "$watcher"
   record "$watched_row" "$watched_contender" "$(awk '{ print $1 / 1024 }' "$work/peak")"
 }
 
 read_fast() {
-  curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
+  run_bounded curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
     "http://127.0.0.1:$(port_of "$1")$2" >"$work/downloaded" || true
   [ "$(cat "$work/downloaded")" = "$body_bytes" ] || note "body-1g: $1: $2 came to $(
     cat "$work/downloaded"
@@ -355,7 +355,7 @@ read_fast() {
 }
 
 read_slowly() {
-  "$load_tool" slow --port "$(port_of "$1")" --path "$2" --authority "$authority" \
+  run_bounded "$load_tool" slow --port "$(port_of "$1")" --path "$2" --authority "$authority" \
     --bytes-per-second 4194304 --seconds "$slow_seconds"
 }
 
