@@ -59,7 +59,9 @@ let package = Package(
     // Tools of script/bench: the limit that libuv sets, and load that wrk cannot make.
     .executableTarget(
       name: "BareServer", dependencies: ["CUV"], path: "Tests/BareServer", swiftSettings: common),
-    .executableTarget(name: "LoadTool", path: "Tests/LoadTool", swiftSettings: common),
+    .executableTarget(
+      name: "LoadTool", dependencies: ["CUV", "CCurl"], path: "Tests/LoadTool",
+      swiftSettings: common + [withoutExclusivityChecks]),
     // What finding a route costs, by the number of routes.
     .executableTarget(
       name: "RouteBench", dependencies: ["CachePolicy", "CountingAllocator"],

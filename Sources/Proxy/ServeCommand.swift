@@ -31,8 +31,9 @@ public enum ServeCommand {
       for warning in warnings { printError(warning.description) }
       configuration = loaded
     }
-    // Signals wait for `sigwait` below; threads inherit the mask, so it is set before any starts.
+    // Signals wait for `nextSignal` below; threads inherit the mask, so it is set before any starts.
     let signals = blockSignals()
+    limitArenas(configuration)
     checkDescriptors(configuration, log)
     do throws(ServerError) {
       let origin = sampleOrigin ? try startSampleOrigin(configuration) : nil
@@ -80,6 +81,13 @@ public enum ServeCommand {
     }
   }
 
+  /// The loops, the store's writer and the main thread have an arena each. Threads that come and go,
+  /// as those that look names up, share the rest: each arena keeps what it once had.
+  private static func limitArenas(_ configuration: Configuration) {
+    let loops = configuration.loops == 0 ? EventLoop.coreCount : configuration.loops
+    HeapMemory.limitArenas(to: loops + 4)
+  }
+
   // MARK: Signals
 
   private static func blockSignals() -> sigset_t {
@@ -95,10 +103,11 @@ public enum ServeCommand {
 
   private static func waitForEnd(_ signals: sigset_t, _ server: Server, _ log: Log) {
     var signals = signals
-    var received: Int32 = 0
-    while sigwait(&signals, &received) != 0 || received == SIGHUP {
-      if received == SIGHUP { server.reload() }
-      received = 0
+    var memory = MemoryReturn()
+    var received = nextSignal(&signals, &memory)
+    while received == SIGHUP {
+      server.reload()
+      received = nextSignal(&signals, &memory)
     }
     log.info(
       "\(received == SIGINT ? "SIGINT" : "SIGTERM"): draining, running exchanges finish first")
@@ -107,5 +116,20 @@ public enum ServeCommand {
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     signal(SIGTERM, SIG_DFL)
     signal(SIGINT, SIG_DFL)
+  }
+
+  /// Waits for one of the signals; on Linux with a look at the memory now and then.
+  private static func nextSignal(_ signals: inout sigset_t, _ memory: inout MemoryReturn) -> Int32 {
+    var received: Int32 = 0
+    #if os(Linux)
+      while received <= 0 {
+        var interval = timespec(tv_sec: Int(MemoryReturn.intervalMilliseconds / 1000), tv_nsec: 0)
+        received = sigtimedwait(&signals, nil, &interval)
+        if received < 0, errno == EAGAIN { memory.look() }
+      }
+    #else
+      while sigwait(&signals, &received) != 0 {}
+    #endif
+    return received
   }
 }

@@ -25,8 +25,10 @@ func holdIdleConnections(_ options: Options) throws(UsageError) -> Int32 {
   while held.count + failures.total < options.count, monotonicMilliseconds() < endMilliseconds {
     let count = min(openedAtOnceMax, options.count - held.count - failures.total)
     var group: [LoopbackConnection] = []
-    for _ in 0..<count {
-      do { group.append(try LoopbackConnection(port: port)) } catch { failures.add(error) }
+    for number in 0..<count {
+      do { group.append(try LoopbackConnection(port: port, number: number)) } catch {
+        failures.add(error)
+      }
     }
     for connection in group { connection.request(options.path, authority: options.authority) }
     // A server that is full may leave connections waiting: what it holds by then is the answer.
@@ -66,7 +68,7 @@ func sendHerd(_ options: Options) throws(UsageError) -> Int32 {
   var failures = Failures()
   while herd.count + failures.total < options.count {
     do {
-      herd.append(try LoopbackConnection(port: port))
+      herd.append(try LoopbackConnection(port: port, number: herd.count))
       if herd.count % openedAtOnceMax == 0 { usleep(10_000) }
     } catch { failures.add(error) }
   }
@@ -200,17 +202,4 @@ struct Failures {
       complain("\(reason): \(count)")
     }
   }
-}
-
-/// Takes as many descriptors as the hard limit allows.
-private func raiseDescriptorLimit() {
-  var limit = rlimit()
-  #if canImport(Glibc)
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-  #else
-    let resource = RLIMIT_NOFILE
-  #endif
-  guard getrlimit(resource, &limit) == 0 else { return }
-  limit.rlim_cur = min(limit.rlim_max, 65_536)
-  setrlimit(resource, &limit)
 }

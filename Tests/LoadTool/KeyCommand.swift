@@ -80,8 +80,10 @@ private struct KeyWalk {
 
   private mutating func fill(_ index: Int) {
     while outstanding[index] < options.pipelineDepth, nextKey < options.count {
+      let digits = "\(nextKey)"
+      let zeros = String(repeating: "0", count: max(0, options.digitsMin - digits.utf8.count))
       connections[index].request(
-        "\(options.prefix)\(nextKey)", authority: options.authority)
+        "\(options.prefix)\(zeros)\(digits)", authority: options.authority)
       nextKey += 1
       outstanding[index] += 1
     }

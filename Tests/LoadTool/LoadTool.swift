@@ -23,9 +23,17 @@ enum LoadTool {
                                            N requests at once; all bodies must be whole and equal
       slow  --port P --path X --bytes-per-second R [--count N] [--seconds S]
                                            N clients that read R bytes a second each
+      load  --port P [--path X | --prefix X --keys N] [--connections C] [--seconds S]
+            [--digits D] [--status 200] [--field "NAME: VALUE"]
+                                           as many requests as are answered; N: at random among
+                                           X0 ... X(N-1), of at least D digits
+      transfers --port P --path X | --prefix X [--connections C] [--seconds S]
+                                           libcurl's multi interface alone, C transfers at once; with
+                                           --prefix each for another URL
       pace  --port P --path X --rate R [--connections C] [--seconds S]
                                            R requests a second for S seconds, and their latencies
-      keys  --port P --count N [--prefix X] [--connections C] [--pipeline D] [--seconds S]
+      keys  --port P --count N [--prefix X] [--digits D] [--connections C] [--pipeline D]
+            [--seconds S]
                                            N requests for X0, X1, X2, ...
 
     Every command but `ports` also takes --authority, the Host field (127.0.0.1:P by default).
@@ -50,6 +58,8 @@ enum LoadTool {
       case "idle": return try holdIdleConnections(options)
       case "herd": return try sendHerd(options)
       case "slow": return try readSlowly(options)
+      case "load": return try makeLoad(options)
+      case "transfers": return try makeTransfers(options)
       case "pace": return try keepPace(options)
       case "keys": return try requestKeys(options)
       default: throw UsageError(reason: "no command \(command)")
@@ -73,9 +83,32 @@ func report(_ text: String) {
   fflush(nil)
 }
 
-/// Milliseconds of the monotonic clock.
-func monotonicMilliseconds() -> Int64 {
+/// One line a figure: its name and its value.
+func printFigures(_ figures: [(String, String)]) {
+  for (name, value) in figures { report("\(name) \(value)") }
+}
+
+/// Of the monotonic clock.
+func monotonicMilliseconds() -> Int64 { Int64(monotonicNanoseconds() / 1_000_000) }
+func monotonicNanoseconds() -> UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+/// Processor time of this process.
+func processorNanoseconds() -> UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+private func nanoseconds(_ clock: clockid_t) -> UInt64 {
   var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC, &time)
-  return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  clock_gettime(clock, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// Takes as many descriptors as the hard limit allows.
+func raiseDescriptorLimit() {
+  var limit = rlimit()
+  #if canImport(Glibc)
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  #else
+    let resource = RLIMIT_NOFILE
+  #endif
+  guard getrlimit(resource, &limit) == 0 else { return }
+  limit.rlim_cur = min(limit.rlim_max, 65_536)
+  setrlimit(resource, &limit)
 }

@@ -25,8 +25,10 @@ final class LoopbackConnection {
   private var unsentOffset = 0
   var wantsWrite: Bool { unsentOffset < unsent.count }
 
-  /// Starts to connect. `receiveBufferBytes` is for readers that must exert back-pressure.
-  init(port: UInt16, receiveBufferBytes: Int32? = nil) throws(Failure) {
+  /// Starts to connect. `receiveBufferBytes` is for readers that must exert back-pressure. `number`:
+  /// of a crowd; its members come from several addresses, since one has too few ports for all that
+  /// have come and gone within a minute.
+  init(port: UInt16, receiveBufferBytes: Int32? = nil, number: Int = 0) throws(Failure) {
     #if canImport(Glibc)
       descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     #else
@@ -40,6 +42,17 @@ final class LoopbackConnection {
     if var size = receiveBufferBytes {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, flagBytes)
     }
+    #if os(Linux)
+      // All of 127.0.0.0/8 is this machine there, and the port is chosen when it connects.
+      var source = loopbackAddress(port: 0, lastByte: UInt32(1 + number % 16))
+      setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &enabled, flagBytes)
+      let bound = withUnsafePointer(to: &source) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      if bound != 0 { throw .system(call: "bind", code: errno) }
+    #endif
     var address = loopbackAddress(port: port)
     let status = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -127,11 +140,11 @@ final class LoopbackConnection {
   }
 }
 
-func loopbackAddress(port: UInt16) -> sockaddr_in {
+func loopbackAddress(port: UInt16, lastByte: UInt32 = 1) -> sockaddr_in {
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_port = port.bigEndian
-  address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+  address.sin_addr.s_addr = (0x7F00_0000 + lastByte).bigEndian
   return address
 }
 

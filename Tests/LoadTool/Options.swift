@@ -7,7 +7,16 @@ struct Options {
   private(set) var path = "/"
   private(set) var prefix = "/k/"
   private(set) var count = 1
+  /// 0: one path.
+  private(set) var keyCount = 0
+  /// Keys have at least so many digits, so that all are of one length.
+  private(set) var digitsMin = 1
   private(set) var connectionCount = 32
+  private(set) var expectedStatus = 200
+  /// A field line of every request.
+  private(set) var field: String?
+  /// Whether `--prefix` was given.
+  private(set) var hasPrefix = false
   private(set) var pipelineDepth = 1
   private(set) var rate = 1000
   private(set) var bytesPerSecond = 65_536
@@ -35,13 +44,23 @@ struct Options {
     switch name {
     case "--port": port = UInt16(try number(name, value, 1...65_535))
     case "--count": count = try number(name, value, 1...10_000_000)
-    case "--connections": connectionCount = try number(name, value, 1...1000)
+    case "--keys": keyCount = try number(name, value, 1...10_000_000)
+    case "--digits": digitsMin = try number(name, value, 1...10)
+    case "--status": expectedStatus = try number(name, value, 200...599)
+    case "--field":
+      guard value.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), value.contains(":") else {
+        throw UsageError(reason: "--field takes NAME: VALUE")
+      }
+      field = value
+    case "--connections": connectionCount = try number(name, value, 1...20_000)
     case "--pipeline": pipelineDepth = try number(name, value, 1...64)
     case "--rate": rate = try number(name, value, 1...1_000_000)
     case "--bytes-per-second": bytesPerSecond = try number(name, value, 1...(1 << 30))
     case "--seconds": timeLimitMilliseconds = Int64(try number(name, value, 1...3600)) * 1000
     case "--path": path = try visible(name, value)
-    case "--prefix": prefix = try visible(name, value)
+    case "--prefix":
+      prefix = try visible(name, value)
+      hasPrefix = true
     case "--authority": givenAuthority = try visible(name, value)
     default: throw UsageError(reason: "no option \(name)")
     }

@@ -245,9 +245,3 @@ private struct Latencies {
 private func transmit(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Int {
   send(descriptor, start, count, 0)
 }
-
-private func monotonicNanoseconds() -> UInt64 {
-  var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC, &time)
-  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-}

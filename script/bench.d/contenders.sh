@@ -160,7 +160,7 @@ start_larder() {
   "admin": { "listen": "127.0.0.1:0" },
   "store": { "path": "$work/larder/store", "maxSize": "$larder_store_size",
     "maxEntrySize": "$larder_entry_size" },
-  "limits": { "connections": $((descriptors - 500)) },
+  "limits": { "connections": $((descriptors - 1024)) },
   "upstreams": { "origin": { "url": "http://127.0.0.1:$origin_port" } },
   "defaults": { "upstream": "origin", "strategy": "network-only" },
   "routes": [

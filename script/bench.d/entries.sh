@@ -2,23 +2,21 @@
 # The row `entries` of script/bench: what many entries cost, beside a cache of a thousand.
 # Read by script/bench, whose variables it uses.
 
-# fill_keys CONTENDER COUNT PREFIX
+# fill_keys CONTENDER COUNT PREFIX [DIGITS]: keys have eight digits, so that all answers have one
+# length, unless it is said how many.
 fill_keys() {
-  "$load_tool" keys --port "$(port_of "$1")" --authority "$authority" --count "$2" \
-    --prefix "$3" --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
+  run_bounded "$load_tool" keys --port "$(port_of "$1")" --authority "$authority" --count "$2" \
+    --prefix "$3" --digits "${4:-8}" --connections 32 --seconds 3600 >"$work/keys.out" 2>&1 ||
     die "$1: filling failed: $(cat "$work/keys.out")"
-  show_cached "$1" "$3$(($2 - 1))"
+  show_cached "$1" "$3$(printf "%0${4:-8}d" $(($2 - 1)))"
 }
 
 # measure_random ROW CONTENDER COUNT: hits spread over the first COUNT keys.
 measure_random() {
-  cat >"$work/random.lua" <<TEXT
-request = function() return wrk.format("GET", "/k/" .. math.random(0, $3 - 1)) end
-TEXT
   round=0
   while [ "$round" -lt "$rounds" ]; do
     round=$((round + 1))
-    measure "$1" "$2" / -s "$work/random.lua"
+    measure_lean "$1" "$2" --prefix /k/ --keys "$3" --digits 8
   done
 }
 
@@ -56,26 +54,29 @@ measure_entries() {
   measure_random "entries-$2-few-asked" "$1" 1000
   measure_random "entries-$2" "$1" "$2"
   record_memory "entries-memory-$2" "$1"
-  mark=$(ask "$1" /k/7)
+  mark=$(ask "$1" /k/00000007)
   end_contender "$1"
-  restart_once "entries-restart-$2" "$1" /k/7
-  [ "$(ask "$1" /k/7)" = "$mark" ] || note "entries: $1 lost /k/7 at its restart"
+  restart_once "entries-restart-$2" "$1" /k/00000007
+  [ "$(ask "$1" /k/00000007)" = "$mark" ] || row_failed entries "$1" "/k/00000007 lost at the restart"
 }
 
 print_entries() {
   grep -q '^entries-few ' "$results" || return 0
-  printf '\nHits over random keys, beside 1,000 entries (ratio of medians; more is better)\n\n'
+  printf '\nHits over random keys, beside 1,000 entries (ratios of medians)\n\n'
+  printf '%-24s%12s%12s%16s\n' '' '' requests/s 'processor time'
   awk "$median_function"'
-    /^entries-(few|[0-9]+) / {
+    /^entries-(few|[0-9]+)(\.cpu)? / {
       if (!(($1, $2) in series)) order[++pairs] = $1 SUBSEP $2
       series[$1, $2] = series[$1, $2] " " $3
     }
     END {
       for (p = 1; p <= pairs; p++) {
         split(order[p], names, SUBSEP)
-        if (names[1] != "entries-few")
-          printf "%-24s%12s%12.2f\n", names[1], names[2],
-            median(series[order[p]]) / median(series["entries-few", names[2]])
+        if (names[1] ~ /^entries-few/ || names[1] ~ /cpu$/) continue
+        processor = names[1] ".cpu" SUBSEP names[2]
+        printf "%-24s%12s%12.2f%16.2f\n", names[1], names[2],
+          median(series[order[p]]) / median(series["entries-few", names[2]]),
+          median(series[processor]) / median(series["entries-few.cpu", names[2]])
       }
     }' "$results"
 }

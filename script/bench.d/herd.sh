@@ -14,7 +14,7 @@ origin_requests() {
 
 # send_herd ROW CONTENDER PATH: true where all had the same whole answer, and then what it took.
 send_herd() {
-  if ! "$load_tool" herd --port "$(port_of "$2")" --authority "$authority" --path "$3" \
+  if ! run_bounded "$load_tool" herd --port "$(port_of "$2")" --authority "$authority" --path "$3" \
     --count "$herd_clients" --seconds 60 >"$work/herd.out" 2>&1; then
     row_failed "$1" "$2" "$(tr '\n' ';' <"$work/herd.out")"
     return 1

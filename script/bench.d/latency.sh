@@ -22,7 +22,7 @@ end_row_for() {
 capacity() {
   begin_row_for latency "$1"
   row_seconds=1
-  measure latency-capacity "$1" /1k.bin
+  measure_lean latency-capacity "$1" --path /1k.bin
   row_seconds=
   end_row_for "$1"
   capacity=$(awk -v contender="$1" '
@@ -66,7 +66,7 @@ run_latency_row() {
 # keep_pace CONTENDER
 keep_pace() {
   pace_status=0
-  "$load_tool" pace --port "$(port_of "$1")" --path /1k.bin --authority "$authority" \
+  run_bounded "$load_tool" pace --port "$(port_of "$1")" --path /1k.bin --authority "$authority" \
     --rate "$pace" --connections "$connections" --seconds "$seconds" \
     >"$work/pace.out" 2>"$work/pace.log" || pace_status=$?
   case $pace_status in
@@ -85,7 +85,7 @@ keep_pace() {
 # what the next one takes.
 run_connections_row() {
   for count in $connection_counts; do
-    if [ "$count" -gt $((descriptors - 500)) ]; then
+    if [ "$count" -gt $((descriptors - 1024)) ]; then
       note "connections: $count are more than $descriptors open files allow"
       continue
     fi
@@ -114,7 +114,7 @@ connect_many() {
   watch_interval=0.2
   watch_peak "$(process_of "$2")" &
   watcher=$!
-  measure "connections-$1" "$2" /1k.bin --timeout 30s
+  measure_lean "connections-$1" "$2" --path /1k.bin
   rm -f "$work/watching"
   wait "$watcher"
   watch_interval=
@@ -136,7 +136,7 @@ run_loops_row() {
     while [ "$round" -lt "$rounds" ]; do
       round=$((round + 1))
       note "loops: $larder_loops, round $round of $rounds"
-      measure "loops-$larder_loops" larder /1k.bin
+      measure_lean "loops-$larder_loops" larder --path /1k.bin
     done
   done
   row_cores=

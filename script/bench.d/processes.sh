@@ -12,6 +12,21 @@ launch() {
   echo "$launched" >>"$work/processes"
 }
 
+# run_bounded COMMAND...: runs it to its end and returns its status. In the background, so that a
+# signal is heard at once, and ended with everything else.
+run_bounded() {
+  "$@" &
+  bounded=$!
+  echo "$bounded" >>"$work/processes"
+  bounded_status=0
+  wait "$bounded" || bounded_status=$?
+  sed -i "/^$bounded\$/d" "$work/processes"
+  return "$bounded_status"
+}
+
+# pause_for SECONDS
+pause_for() { run_bounded sleep "$1"; }
+
 # end_process ID: asks it to end, waits, and insists after ten seconds.
 end_process() {
   kill -TERM "$1" 2>/dev/null || return 0
@@ -28,11 +43,14 @@ end_process() {
   sed -i "/^$1\$/d" "$work/processes"
 }
 
+# A second signal must not leave anything behind either. All are asked at once, and then waited for;
+# what watches memory ends when the folder is gone.
 end_everything() {
   trap - EXIT
-  while read -r process; do
-    end_process "$process"
-  done <"$work/processes"
+  trap '' INT TERM HUP
+  left=$(cat "$work/processes")
+  for process in $left; do kill -TERM "$process" 2>/dev/null || true; done
+  for process in $left; do end_process "$process"; done
   rm -rf "$work"
 }
 

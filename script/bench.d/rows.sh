@@ -77,7 +77,7 @@ measure() {
   measured=$(process_tree "$(process_of "$measure_contender")")
   # shellcheck disable=SC2086
   ticks_before=$(processor_ticks $measured)
-  taskset -c "${row_cores:-$load_core}" wrk -t1 -c"${row_connections:-$connections}" \
+  run_bounded taskset -c "${row_cores:-$load_core}" wrk -t1 -c"${row_connections:-$connections}" \
     -d"${row_seconds:-$seconds}s" -H "Host: $authority" "$@" \
     "http://127.0.0.1:$(port_of "$measure_contender")$measure_path" >"$work/wrk.out" ||
     die "wrk failed on $measure_contender"
@@ -94,10 +94,56 @@ measure() {
   fi
   record "$measure_row" "$measure_contender" \
     "$(awk '/^Requests\/sec:/ { print $2 }' "$work/wrk.out")"
+  record_processor_time
+}
+
+# record_processor_time: of $measure_contender between $ticks_before and $ticks_after, for $requests.
+record_processor_time() {
   record "$measure_row.cpu" "$measure_contender" "$(
     awk -v ticks=$((ticks_after - ticks_before)) -v hertz="$(getconf CLK_TCK)" -v n="$requests" \
       'BEGIN { print ticks / hertz * 1e6 / n }'
   )"
+}
+
+# measure_lean ROW CONTENDER [LOADTOOL-OPTION...]: the same by a client that costs a fifth less than
+# wrk, for rows where wrk would be the limit. It checks status and length of each answer.
+measure_lean() {
+  measure_row=$1
+  measure_contender=$2
+  shift 2
+  measured=$(process_tree "$(process_of "$measure_contender")")
+  # shellcheck disable=SC2086
+  ticks_before=$(processor_ticks $measured)
+  run_bounded taskset -c "${row_cores:-$load_core}" "$load_tool" load --authority "$authority" \
+    --port "$(port_of "$measure_contender")" --connections "${row_connections:-$connections}" \
+    --seconds "${row_seconds:-$seconds}" "$@" >"$work/load.out" 2>"$work/load.log" || {
+    cat "$work/load.log" >&2
+    fail_with_log "$measure_contender" "$measure_contender: wrong answers in $measure_row"
+  }
+  # shellcheck disable=SC2086
+  ticks_after=$(processor_ticks $measured)
+  requests=$(load_figure answers)
+  record "$measure_row" "$measure_contender" "$(load_figure requests-per-second)"
+  record_processor_time
+}
+
+# load_figure NAME: what the load tool printed.
+load_figure() { awk -v name="$1" '$1 == name { print $2 }' "$work/load.out"; }
+
+# run_libcurl_row ROW: a client alone, on the servers' core, against the origin.
+run_libcurl_row() {
+  case $1 in
+  miss-1k) set -- "$1" --prefix /r/ ;;
+  *) set -- "$1" --path "$(path_of "$1")" ;;
+  esac
+  libcurl_row=$1
+  shift
+  run_bounded taskset -c "$server_core" "$load_tool" transfers --authority "$authority" \
+    --port "$origin_port" --connections "$connections" --seconds "$seconds" "$@" \
+    >"$work/load.out" || die "libcurl: wrong answers in $libcurl_row"
+  record "$libcurl_row" libcurl "$(load_figure transfers-per-second)"
+  record "$libcurl_row.cpu" libcurl "$(load_figure processor-nanoseconds-per-transfer |
+    awk '{ print $1 / 1000 }')"
 }
 
 # path_of ROW
@@ -112,13 +158,10 @@ path_of() {
 
 # write_script ROW: what wrk runs for it, to $work/script.lua; false where there is nothing to run.
 #
-# hit-1k-keys: random keys of 10,000. hit-1k-pipelined: 16 requests in one write. miss-1k: never the
+# hit-1k-pipelined: 16 requests in one write. miss-1k: never the
 # same key twice, over all rounds and contenders.
 write_script() {
   case $1 in
-  hit-1k-keys)
-    echo 'request = function() return wrk.format("GET", "/r/" .. math.random(0, 9999)) end'
-    ;;
   hit-1k-pipelined)
     echo 'init = function()
   local one = {}
@@ -138,12 +181,14 @@ end"
   esac >"$work/script.lua"
 }
 
-# has_row_for CONTENDER ROW: the bare server only knows plain answers, and what Squid and Traffic
+# has_row_for CONTENDER ROW: the bare server only knows plain answers, libcurl only fetches, and what Squid and Traffic
 # Server are beside the others, the rows of requests a second tell.
 has_row_for() {
   case $1/$2 in
   bare/hit-* | bare/latency | bare/connections) return 0 ;;
   bare/*) return 1 ;;
+  libcurl/miss-1k | libcurl/pass-1k) return 0 ;;
+  libcurl/*) return 1 ;;
   squid/hit-* | squid/not-modified | squid/miss-1k | squid/pass-1k) return 0 ;;
   trafficserver/hit-* | trafficserver/not-modified) return 0 ;;
   trafficserver/miss-1k | trafficserver/pass-1k) return 0 ;;
@@ -159,9 +204,10 @@ run_load_row() {
   if [ "$row" = hit-1k-256 ]; then row_connections=256; fi
   for contender in $contenders; do
     has_row_for "$contender" "$row" || continue
+    [ "$contender" != libcurl ] || continue
     case $row in
     miss-1k) ;;
-    hit-1k-keys) [ "$contender" = bare ] || fill_keys "$contender" 10000 /r/ ;;
+    hit-1k-keys) [ "$contender" = bare ] || fill_keys "$contender" 10000 /r/ 1 ;;
     pass-1k) show_passed "$contender" "$path" ;;
     *) show_cached "$contender" "$path" ;;
     esac
@@ -174,32 +220,43 @@ run_load_row() {
       has_row_for "$contender" "$row" || continue
       if [ "$contender" = bare ]; then
         run_bare_row "$row"
+      elif [ "$contender" = libcurl ]; then
+        run_libcurl_row "$row"
       elif [ "$row" = not-modified ]; then
         etag=$(curl -sI "http://127.0.0.1:$origin_port$path" | tr -d '\r' |
           awk 'tolower($1) == "etag:" { print $2 }')
         answer=$(ask "$contender" "$path" -H "If-None-Match: $etag")
         case $answer in
         304/*)
-          # wrk waits for a body that a 304 never has (RFC 9110 §15.4.5).
-          if grep -iq '^content-length: *[1-9]' "$work/head"; then
-            [ "$round" -gt 1 ] || note "$contender: wrk cannot read its 304, which has a length"
-            continue
-          fi
-          measure "$row" "$contender" "$path" -H "If-None-Match: $etag"
+          measure_lean "$row" "$contender" --path "$path" --status 304 \
+            --field "If-None-Match: $etag"
           ;;
         *)
           [ "$round" -gt 1 ] || note "$contender answers $answer, not 304: left out"
           ;;
         esac
-      elif write_script "$row"; then
-        measure "$row" "$contender" "$path" -s "$work/script.lua"
-        [ "$row" != miss-1k ] || show_missed "$contender"
       else
-        measure "$row" "$contender" "$path"
+        measure_load_row "$row" "$contender" "$path"
+        [ "$row" != miss-1k ] || show_missed "$contender"
       fi
     done
   done
   row_connections=
+}
+
+# measure_load_row ROW CONTENDER PATH: small hits by the leaner client, what it cannot do by wrk.
+measure_load_row() {
+  case $1 in
+  hit-1k | hit-1k-256) measure_lean "$1" "$2" --path "$3" ;;
+  hit-1k-keys) measure_lean "$1" "$2" --prefix /r/ --keys 10000 ;;
+  *)
+    if write_script "$1"; then
+      measure "$1" "$2" "$3" -s "$work/script.lua"
+    else
+      measure "$1" "$2" "$3"
+    fi
+    ;;
+  esac
 }
 
 # show_missed CONTENDER: what the row asked for last is in the cache now, and was not before.
@@ -216,11 +273,7 @@ run_bare_row() {
   start_bare "$1" "$(wc -c <"$work/origin/files$bare_file")"
   process_bare=$launched
   port_bare=$started_port
-  if write_script "$1"; then
-    measure "$1" bare / -s "$work/script.lua"
-  else
-    measure "$1" bare /
-  fi
+  measure_load_row "$1" bare /
   end_process "$process_bare"
 }
 
@@ -294,7 +347,7 @@ watched() {
 }
 
 read_fast() {
-  curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
+  run_bounded curl -s --max-time 600 -H "Host: $authority" -o /dev/null -w '%{size_download}\n' \
     "http://127.0.0.1:$(port_of "$1")$2" >"$work/downloaded" || true
   [ "$(cat "$work/downloaded")" = "$body_bytes" ] || note "body-1g: $1: $2 came to $(
     cat "$work/downloaded"
@@ -302,7 +355,7 @@ read_fast() {
 }
 
 read_slowly() {
-  "$load_tool" slow --port "$(port_of "$1")" --path "$2" --authority "$authority" \
+  run_bounded "$load_tool" slow --port "$(port_of "$1")" --path "$2" --authority "$authority" \
     --bytes-per-second 4194304 --seconds "$slow_seconds"
 }
 
@@ -335,26 +388,26 @@ run_body_row() {
 # No server takes part: the program prints the number of routes, nanoseconds and allocations.
 run_routes_row() {
   note "routes"
-  taskset -c "$server_core" "$binaries/RouteBench" >"$work/routes"
+  run_bounded taskset -c "$server_core" "$binaries/RouteBench" >"$work/routes"
 }
 
 run_eviction_row() {
   note "eviction"
-  taskset -c "$server_core" "$binaries/EvictionBench" >"$work/eviction"
+  run_bounded taskset -c "$server_core" "$binaries/EvictionBench" >"$work/eviction"
 }
 
 run_churn_row() {
   note "store-churn, $churn_seconds s"
-  "$binaries/StoreStress" churn "$work/churn" "$churn_seconds" >"$work/store-churn" ||
+  run_bounded "$binaries/StoreStress" churn "$work/churn" "$churn_seconds" >"$work/store-churn" ||
     note "store-churn: the file is larger than it may be"
   rm -rf "$work/churn"
 }
 
 run_store_entries_row() {
   note "store-entries, ${entries##* } entries"
-  "$binaries/StoreStress" fill "$work/entries" "${entries##* }" >"$work/store-entries" ||
+  run_bounded "$binaries/StoreStress" fill "$work/entries" "${entries##* }" >"$work/store-entries" ||
     die "store-entries: filling failed"
-  "$binaries/StoreStress" first-hit "$work/entries" "${entries##* }" >>"$work/store-entries" ||
+  run_bounded "$binaries/StoreStress" first-hit "$work/entries" "${entries##* }" >>"$work/store-entries" ||
     die "store-entries: no hit after the start"
   rm -rf "$work/entries"
 }
@@ -369,7 +422,7 @@ run_rows() {
   usual_larder
   for contender in $contenders; do
     case $contender in
-    bare) ;;
+    bare | libcurl) ;;
     squid | trafficserver) start_if_possible "$contender" ;;
     *)
       start_contender "$contender"

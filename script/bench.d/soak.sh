@@ -33,11 +33,12 @@ sample_memory() {
 
 run_soak_row() {
   is_in larder "$contenders" || return 0
-  note "soak: $soak_seconds seconds"
+  note "soak: $soak_seconds seconds, and $soak_idle_seconds without a request"
   larder_store_size=64MiB
   larder_entry_size=8MiB
   renew_contender larder
   write_soak_script
+  record_memory soak-memory-start larder
   : >"$work/watching"
   sample_memory "$(process_of larder)" &
   watcher=$!
@@ -46,6 +47,8 @@ run_soak_row() {
   row_seconds=
   rm -f "$work/watching"
   wait "$watcher"
+  pause_for "$soak_idle_seconds"
+  record_memory soak-memory-idle larder
   ask larder /soak/1 >/dev/null
   cmp -s "$work/body" "$work/origin/files/16k.bin" || die "soak: other bytes than the origin's"
   awk -v seconds="$soak_seconds" '

@@ -74,7 +74,7 @@ print_routes() {
 # Larder beside itself: both loops, and what they add.
 print_loops() {
   grep -q '^loops-' "$results" || return 0
-  printf '\nLarder by loops, wrk beside it on the same two cores (medians; ratio to one loop)\n\n'
+  printf '\nLarder by loops, the load beside it on the same two cores (medians; ratio to one loop)\n\n'
   awk "$median_function"'
     /^loops-/ { series[$1] = series[$1] " " $3 }
     END {

@@ -37,3 +37,21 @@ static inline int larder_bind(int descriptor, const struct sockaddr *address, so
 static inline int larder_listen(int descriptor, int backlog) {
   return listen(descriptor, backlog) < 0 ? -errno : 0;
 }
+
+// The heap of glibc, which Swift's module of it leaves out. Elsewhere the allocator is left alone.
+#if defined(__GLIBC__)
+#include <malloc.h>
+static inline int larder_heap_is_glibc(void) { return 1; }
+// Bytes that somebody holds: in all arenas, and in maps of their own.
+static inline size_t larder_heap_used_bytes(void) {
+  struct mallinfo2 information = mallinfo2();
+  return information.uordblks + information.hblkhd;
+}
+static inline void larder_heap_trim(void) { malloc_trim(0); }
+static inline void larder_heap_limit_arenas(int count) { mallopt(M_ARENA_MAX, count); }
+#else
+static inline int larder_heap_is_glibc(void) { return 0; }
+static inline size_t larder_heap_used_bytes(void) { return 0; }
+static inline void larder_heap_trim(void) {}
+static inline void larder_heap_limit_arenas(int count) {}
+#endif
