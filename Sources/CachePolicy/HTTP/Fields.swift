@@ -46,6 +46,17 @@ public struct Fields: Sendable {
     lines.reserveCapacity(linesCount)
   }
 
+  /// The block in memory of its own, as small as may be: a block that is filled again and again
+  /// keeps its room.
+  public func copy() -> Fields {
+    var copy = Fields()
+    // SAFETY: both arrays copy before the calls return.
+    copy.bytes = unsafe bytes.withUnsafeBufferPointer { unsafe Array($0) }
+    copy.lines = unsafe lines.withUnsafeBufferPointer { unsafe Array($0) }
+    copy.present = present
+    return copy
+  }
+
   /// Empties the block and keeps its room.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
@@ -193,12 +204,14 @@ public struct Fields: Sendable {
   }
 
   public func firstIndex(named name: String, from start: Int = 0) -> Int? {
+    guard hasName(ofBytes: name.utf8.count) else { return nil }
     let nameBytes = Array(name.utf8)
     return firstIndex(named: nameBytes.span, from: start)
   }
 
   /// All lines of this name as one text, for tests and logs.
   public subscript(name: String) -> String? {
+    guard hasName(ofBytes: name.utf8.count) else { return nil }
     let nameBytes = Array(name.utf8)
     var found: [Line] = []
     var start = 0
@@ -207,6 +220,11 @@ public struct Fields: Sendable {
       start = index + 1
     }
     return found.isEmpty ? nil : String(decoding: joined(found), as: UTF8.self)
+  }
+
+  /// Whether a line's name is as long: what is looked for is most often not there.
+  private func hasName(ofBytes count: Int) -> Bool {
+    lines.contains { Int($0.nameCount) == count }
   }
 
   private func joined(_ lines: [Line]) -> [UInt8] {
@@ -227,6 +245,20 @@ public struct Fields: Sendable {
     countPresent()
   }
 
+  /// Drops the lines for whose index, as it is before, the closure says so.
+  public mutating func removeLines(where shouldRemove: (Int) -> Bool) {
+    // As a block is copied on its first change only, one that stays as it is costs nothing.
+    guard let first = lines.indices.first(where: shouldRemove) else { return }
+    var kept: [Line] = []
+    kept.reserveCapacity(lines.count)
+    kept.append(contentsOf: lines[..<first])
+    for index in lines.indices[(first + 1)...] where !shouldRemove(index) {
+      kept.append(lines[index])
+    }
+    lines = kept
+    countPresent()
+  }
+
   public mutating func remove(_ field: KnownField) {
     guard contains(field) else { return }
     lines.removeAll { $0.known == field }
@@ -236,13 +268,6 @@ public struct Fields: Sendable {
   /// Drops every line of this name, in any case.
   public mutating func remove(named name: Span<UInt8>) {
     while let index = firstIndex(named: name) { lines.remove(at: index) }
-    countPresent()
-  }
-
-  /// Drops the lines at these indexes, which rise.
-  mutating func remove(at indexes: [Int]) {
-    guard !indexes.isEmpty else { return }
-    for index in indexes.reversed() { lines.remove(at: index) }
     countPresent()
   }
 

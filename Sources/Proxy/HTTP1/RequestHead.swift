@@ -19,7 +19,7 @@ public final class RequestHead: @unchecked Sendable {
 
   public internal(set) var method: Method = .get
   /// The request line; what lies behind `lineCount` is left from longer ones.
-  private var line = [UInt8](repeating: 0, count: 512)
+  private var line: [UInt8]
   private var lineCount = 0
   /// The header fields; their `bytes` are the header block, the empty line at its end included.
   public internal(set) var fields = Fields()
@@ -47,15 +47,16 @@ public final class RequestHead: @unchecked Sendable {
   /// that follows from them: an equal block of that version needs no reading. nil: none was.
   private var readBlockVersion: UInt8?
 
-  public init() {}
+  public init() { line = [UInt8](repeating: 0, count: 512) }
+
+  private init(line: [UInt8]) { self.line = line }
 
   /// The head in memory of its own.
   func copy() -> RequestHead {
-    let copy = RequestHead()
+    let copy = RequestHead(line: line.withUnsafeBufferPointer { Array($0[..<lineCount]) })
     copy.method = method
-    copy.line = line
     copy.lineCount = lineCount
-    copy.fields = fields
+    copy.fields = fields.copy()
     copy.methodRange = methodRange
     copy.targetRange = targetRange
     copy.pathRange = pathRange

@@ -25,6 +25,11 @@ struct RequestPlacement {
   /// Upstream, authority, path, what counts of the query, and what the route adds.
   var wholeKey: [UInt8] { known?.wholeKey ?? ownKey }
 
+  /// The path, for who keeps it: the loop's own memory stays with the loop.
+  var keptPath: [UInt8] { known?.path ?? ownPath.withUnsafeBufferPointer { Array($0) } }
+  /// The same of the whole key.
+  var keptWholeKey: [UInt8] { known?.wholeKey ?? ownKey.withUnsafeBufferPointer { Array($0) } }
+
   // MARK: Targets that come again
 
   /// Path, route and key of a request whose target was placed before, under the same policies; nil:
