@@ -42,6 +42,7 @@ final class StoreFixture {
     self.folder = folder
     var configuration = StoreConfiguration(path: folder.path, maxSizeBytes: maxSizeBytes)
     configuration.commitIntervalMilliseconds = 1
+    configuration.gatheringMilliseconds = 1
     change(&configuration)
     let messages = self.messages
     store = try LMDBStore.open(configuration, clock: clock) { messages.add($0) }

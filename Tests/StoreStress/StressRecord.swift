@@ -30,7 +30,7 @@ func makeKey(_ store: LMDBStore, _ wholeKey: [UInt8]) -> StoreKey {
 
 func makeRecord(
   _ entryID: UInt64, _ name: [UInt8], bodyLength: UInt64, inlineBody: [UnsafeRawBufferPointer]?,
-  chunkCount: UInt32, evictAfter: Int64 = .max, keepUntil: Int64? = nil
+  chunkCount: UInt32, evictAfter: Int64 = .max, keepUntil: Int64? = nil, isTagged: Bool = true
 ) -> RecordBuffer {
   let metadata = StoredMetadata(
     entryID: entryID, status: 200, flags: [], requestTimeMilliseconds: 0,
@@ -42,7 +42,7 @@ func makeRecord(
     RecordBuffer.make(
       metadata: metadata, routeID: entryID % 3, wholeKey: wholeKey, varyBlock: empty,
       variantHash: entryID % 2, head: wholeKey, entityTag: empty, lastModified: empty,
-      tags: [Array("tag-\(entryID % 5)".utf8), Array("all".utf8)],
+      tags: isTagged ? [Array("tag-\(entryID % 5)".utf8), Array("all".utf8)] : [],
       evictAfterMilliseconds: evictAfter, keepUntilMilliseconds: keepUntil, inlineBody: inlineBody,
       chunkCount: chunkCount)
   }

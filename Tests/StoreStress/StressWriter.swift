@@ -1,7 +1,7 @@
 /// Writes to a store without end, and reports each write: what the kill test kills.
 ///
 /// Usage: StoreStress PATH, or one of the measurements of script/bench (`StoreChurn`,
-/// `StoreFilling`). For each write one byte goes to standard output: `w` when it was
+/// `StoreFilling`, `StoreCost`). For each write one byte goes to standard output: `w` when it was
 /// accepted, `c` when a chunk was committed. What a body holds follows from its entry ID
 /// (`StressBody` in BackendsTests has the same rule), so that the test can tell a whole one.
 import Backends
@@ -22,6 +22,10 @@ struct StressWriter {
     case ("churn", 3): StoreChurn.main(path: arguments[1], seconds: number(arguments[2]))
     case ("fill", 3): StoreFilling.fill(path: arguments[1], count: number(arguments[2]))
     case ("first-hit", 3): StoreFilling.findFirst(path: arguments[1], count: number(arguments[2]))
+    case ("cost", 5):
+      StoreCost.main(
+        path: arguments[1], before: number(arguments[2]), count: number(arguments[3]),
+        group: number(arguments[4]))
     default: exit(2)
     }
   }
@@ -43,7 +47,7 @@ private func report(_ letter: UInt8) {
 private func run(path: String) {
   let configuration = StoreConfiguration(
     path: path, maxSizeBytes: 4 * 1024 * 1024, chunkBytes: chunkBytes,
-    commitIntervalMilliseconds: 1)
+    commitIntervalMilliseconds: 1, gatheringMilliseconds: 1)
   let store: LMDBStore
   do {
     store = try LMDBStore.open(configuration, clock: Clock()) { _ in }

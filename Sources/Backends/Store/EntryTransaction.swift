@@ -16,6 +16,11 @@ final class EntryTransaction {
   private var routeDeltas: [UInt64: RouteRow] = [:]
   private var isCommitted = false
   var counts = Counts()
+  // One a table for all puts: the rows of new entries lie at the ends of two of these tables, and
+  // the third is looked at just before it is written. They end with the transaction.
+  private var entriesCursor: OpaquePointer?
+  private var orderCursor: OpaquePointer?
+  private var expiryCursor: OpaquePointer?
 
   var tables: StoreTables { transaction.tables }
   var pins: PinTable { context.pins }
@@ -96,7 +101,8 @@ final class EntryTransaction {
     let view = record.view
     let entryID = view.entryID
     let rowKey = EntriesKey(key, variantHash: view.variantHash)
-    var current = try undamagedRecord(rowKey)
+    let hasVariants = try hasVariants(key)
+    var current = hasVariants ? try undamagedRecord(rowKey) : nil
     if let purged = current, isPurged(purged, rowKey) {
       try removeRow(rowKey, entryID: purged.entryID, because: .purged)
       current = nil
@@ -136,7 +142,7 @@ final class EntryTransaction {
     noteArrival(entryID, rowKey, replaces: currentID != nil)
     if let currentID {
       try removeEntry(currentID, because: .replaced)
-    } else {
+    } else if hasVariants {
       try makeRoomForVariant(rowKey, variantsMax: max(1, variantsMax ?? context.variantsMax))
     }
     try writeRows(record, rowKey, chunkBytes: chunkBytes)
@@ -167,14 +173,36 @@ final class EntryTransaction {
       keepUntilMilliseconds: view.keepUntilMilliseconds ?? -1, routeID: view.routeID,
       chunkBytes: chunkBytes, recordBytes: UInt32(record.bytes.count),
       chunkCount: view.chunkCount)
-    try transaction.put(tables.entries, rowKey, record.bytes)
+    try transaction.put(by: kept(&entriesCursor, tables.entries), rowKey, record.bytes)
     let tagHashes = tagHashes(of: view)
-    try transaction.put(tables.order, entryID.bigEndian, row.value(tagHashes: tagHashes))
-    try putTags(tagHashes, entryID)
+    if tagHashes.isEmpty {
+      try transaction.put(by: kept(&orderCursor, tables.order), entryID.bigEndian, value: row)
+    } else {
+      try transaction.put(tables.order, entryID.bigEndian, row.value(tagHashes: tagHashes))
+      try putTags(tagHashes, entryID)
+    }
     for key in expiryKeys(of: row, entryID) {
-      try transaction.put(tables.expiry, key, UnsafeRawBufferPointer(start: nil, count: 0))
+      try transaction.put(
+        by: kept(&expiryCursor, tables.expiry), key,
+        UnsafeRawBufferPointer(start: nil, count: 0))
     }
     noteBytes(row, entryID, sign: 1)
+  }
+
+  private func kept(
+    _ cursor: inout OpaquePointer?, _ table: MDB_dbi
+  ) throws(LMDBError) -> OpaquePointer {
+    if let cursor { return cursor }
+    let opened = try transaction.cursor(table)
+    cursor = opened
+    return opened
+  }
+
+  /// Whether there is any row of the key.
+  private func hasVariants(_ key: StoreKey) throws(LMDBError) -> Bool {
+    let found = try transaction.row(
+      atOrAfter: EntriesKey(key, variantHash: 0), kept(&entriesCursor, tables.entries))
+    return found.flatMap { EntriesKey($0.key) }?.storeKey == key
   }
 
   /// A key may have so many variants; the oldest go when there comes one more.

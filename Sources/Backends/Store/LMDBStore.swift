@@ -1,8 +1,8 @@
 /// The store: stored responses in an LMDB file, written by one thread, read by every event loop.
 ///
-/// A put is visible to every reader when it returns, durable a few milliseconds later, and refused
-/// with a reason where it cannot be had; nothing here fails a client. A copy that is damaged, or
-/// whose chunks are, is a miss. Opened once by the proxy; shared by all loops, each with a reader
+/// A put is visible to every reader when it returns, durable a moment later (`CommitTiming`), and
+/// refused with a reason where it cannot be had; nothing here fails a client. A copy that is damaged,
+/// or whose chunks are, is a miss. Opened once by the proxy; shared by all loops, each with a reader
 /// of its own (`makeReader`). All functions may be called on any thread.
 internal import CLMDB
 public import CachePolicy

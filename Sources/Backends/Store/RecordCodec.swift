@@ -205,29 +205,15 @@ public final class RecordBuffer: @unchecked Sendable {
     tags: [[UInt8]] = [], evictAfterMilliseconds: Int64, keepUntilMilliseconds: Int64?,
     inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32 = 0, begunID: UInt64? = nil
   ) -> RecordBuffer {
-    RecordTags.encode(tags).withUnsafeBytes { tagSection in
-      make(
-        metadata: metadata, routeID: routeID, variantHash: variantHash,
-        sections: [wholeKey, varyBlock, head, entityTag, lastModified, tagSection],
-        evictAfterMilliseconds: evictAfterMilliseconds,
-        keepUntilMilliseconds: keepUntilMilliseconds, inlineBody: inlineBody,
-        chunkCount: chunkCount, begunID: begunID ?? metadata.entryID)
-    }
-  }
-
-  /// `sections` in the order of their lengths in the layout.
-  private static func make(
-    metadata: StoredMetadata, routeID: UInt64, variantHash: UInt64,
-    sections: [UnsafeRawBufferPointer], evictAfterMilliseconds: Int64,
-    keepUntilMilliseconds: Int64?, inlineBody: [UnsafeRawBufferPointer]?, chunkCount: UInt32,
-    begunID: UInt64
-  ) -> RecordBuffer {
     let bodyBytes = inlineBody?.reduce(0) { $0 + $1.count }
     storeInvariant(
       bodyBytes == nil || (UInt64(bodyBytes ?? 0) == metadata.bodyLength && chunkCount == 0),
       "an inline body has its announced length and no chunks")
-    let total =
-      RecordLayout.fixedBytes + sections.reduce(0) { $0 + $1.count } + (bodyBytes ?? 0)
+    let tagSection = RecordTags.encode(tags)
+    let sectionBytes =
+      wholeKey.count + varyBlock.count + head.count + entityTag.count + lastModified.count
+      + tagSection.count
+    let total = RecordLayout.fixedBytes + sectionBytes + (bodyBytes ?? 0)
     storeInvariant(total < Int(Int32.max), "a record's length fits its field")
     let buffer = RecordBuffer(byteCount: total)
     let memory = buffer.memory
@@ -253,18 +239,27 @@ public final class RecordBuffer: @unchecked Sendable {
     put(metadata.status, RecordLayout.status)
     put(metadata.flags.rawValue, RecordLayout.flags)
     put(chunkCount, RecordLayout.chunkCount)
-    put(begunID, RecordLayout.begunID)
+    put(begunID ?? metadata.entryID, RecordLayout.begunID)
     put(metadata.dateMilliseconds, RecordLayout.date)
     put(bodyBytes.map { UInt32($0) } ?? RecordLayout.notInline, RecordLayout.inlineBodyBytes)
     var end = RecordLayout.fixedBytes
-    for (index, section) in (sections + (inlineBody ?? [])).enumerated() {
-      if index < sections.count {
-        put(UInt32(section.count), RecordLayout.wholeKeyBytes + 4 * index)
-      }
+    func append(_ section: UnsafeRawBufferPointer) {
+      guard let source = section.baseAddress, let start = memory.baseAddress else { return }
       // SAFETY: `total` is the sum of these lengths; the sources outlive the call.
-      UnsafeMutableRawBufferPointer(rebasing: memory[end...]).copyMemory(from: section)
+      (start + end).copyMemory(from: source, byteCount: section.count)
       end += section.count
     }
+    func append(_ section: UnsafeRawBufferPointer, _ lengthOffset: Int) {
+      put(UInt32(section.count), lengthOffset)
+      append(section)
+    }
+    append(wholeKey, RecordLayout.wholeKeyBytes)
+    append(varyBlock, RecordLayout.varyBlockBytes)
+    append(head, RecordLayout.headBytes)
+    append(entityTag, RecordLayout.entityTagBytes)
+    append(lastModified, RecordLayout.lastModifiedBytes)
+    tagSection.withUnsafeBytes { append($0, RecordLayout.tagsBytes) }
+    for piece in inlineBody ?? [] { append(piece) }
     put(
       StoreChecksum.of(
         UnsafeRawBufferPointer(rebasing: memory[8...]), seed: RecordLayout.checksumSeed),

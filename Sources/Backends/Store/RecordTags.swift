@@ -25,6 +25,7 @@ public struct RecordTags: Sequence, IteratorProtocol {
 
   /// The section that holds these tags.
   static func encode(_ tags: [[UInt8]]) -> [UInt8] {
+    if tags.isEmpty { return [] }
     storeInvariant(
       tags.count <= StoreConfiguration.tagsMax
         && tags.reduce(0) { $0 + $1.count } <= StoreConfiguration.tagBytesMax,

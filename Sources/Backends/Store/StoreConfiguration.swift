@@ -19,6 +19,8 @@ public struct StoreConfiguration: Sendable {
   public var queueBytesMax: Int
   /// The least time between two commits while writes keep coming.
   public var commitIntervalMilliseconds: Int64
+  /// How long a write waits for others to share its commit with (`CommitTiming`).
+  public var gatheringMilliseconds: Int64
   /// How many variants one key may have; the oldest goes when there is one more.
   public var variantsMax: Int
   /// How many readers may be open at once.
@@ -30,7 +32,8 @@ public struct StoreConfiguration: Sendable {
     path: String, maxSizeBytes: UInt64, inlineBodyBytesMax: Int = 16 * 1024,
     chunkBytes: Int = StoreConfiguration.chunkBytesOf16Pages,
     queueBytesMax: Int = 64 * 1024 * 1024,
-    commitIntervalMilliseconds: Int64 = 10, variantsMax: Int = 64, readersMax: UInt32 = 256
+    commitIntervalMilliseconds: Int64 = 10, gatheringMilliseconds: Int64 = 50,
+    variantsMax: Int = 64, readersMax: UInt32 = 256
   ) {
     self.path = path
     self.maxSizeBytes = maxSizeBytes
@@ -38,6 +41,7 @@ public struct StoreConfiguration: Sendable {
     self.chunkBytes = chunkBytes
     self.queueBytesMax = queueBytesMax
     self.commitIntervalMilliseconds = commitIntervalMilliseconds
+    self.gatheringMilliseconds = gatheringMilliseconds
     self.variantsMax = variantsMax
     self.readersMax = readersMax
   }

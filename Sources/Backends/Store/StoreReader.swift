@@ -39,6 +39,8 @@ public final class StoreReader {
   private var wholeKey = UnsafeRawBufferPointer(start: nil, count: 0)
   private var pending: PendingKey?
   private var pendingIndex = 0
+  /// The last key of which this snapshot and the overlay had nothing.
+  private var lackedKey: StoreKey?
   private var cursorState = CursorState.end
   private enum CursorState { case start, within, end }
 
@@ -148,6 +150,7 @@ public final class StoreReader {
   private func leave() {
     if hasSnapshot { mdb_txn_reset(transaction) }
     hasSnapshot = false
+    lackedKey = nil
     shared.slots.leave(slot)
   }
 
@@ -170,7 +173,18 @@ public final class StoreReader {
     } else {
       pending = nil
     }
-    return nextRecord()
+    let record = nextRecord()
+    if record == nil { lackedKey = key }
+    return record
+  }
+
+  /// Whether the last look-up, of this key and within this turn's snapshot, found nothing, and
+  /// nothing has been put since: another would find nothing either. False: it may, or may not.
+  public func stillLacks(_ key: StoreKey) -> Bool {
+    // What was put behind the snapshot stays in the overlay as long as the snapshot is held.
+    guard hasSnapshot, lackedKey == key else { return false }
+    return queue.overlayCount.load(ordering: .sequentiallyConsistent) == 0
+      || queue.pending(key) == nil
   }
 
   /// The next variant of the key that `firstRecord` was asked for; nil: there is none.

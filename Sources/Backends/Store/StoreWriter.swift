@@ -109,7 +109,7 @@ final class StoreWriter {
   // MARK: Batches
 
   private func process(_ batch: [QueuedWrite]) {
-    let writes = carriedOver + batch
+    let writes = carriedOver.isEmpty ? batch : carriedOver + batch
     carriedOver = []
     if writes.contains(where: { if case .resize = $0.write { true } else { false } }) {
       file.growMap()

@@ -58,6 +58,10 @@ struct PendingKey {
   var records: [PendingRecord] = []
 
   var hidesSnapshot: Bool { removalSequence != nil }
+
+  func isGone(where isGone: (UInt64) -> Bool) -> Bool {
+    records.allSatisfy { isGone($0.sequence) } && removalSequence.map(isGone) ?? true
+  }
 }
 
 struct WriteOverlay {
@@ -149,7 +153,12 @@ struct WriteOverlay {
     case .chunk(let key):
       if let found = chunks[key], isGone(found.sequence) { chunks[key] = nil }
     case .key(let key):
-      guard var found = keys[key] else { return }
+      guard let index = keys.index(forKey: key) else { return }
+      if keys.values[index].isGone(where: isGone) {
+        keys.remove(at: index)
+        return
+      }
+      var found = keys.values[index]
       // Out of the dictionary while it changes: its array is not shared then.
       keys[key] = nil
       found.records.removeAll { isGone($0.sequence) }

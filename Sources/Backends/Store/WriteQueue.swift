@@ -36,6 +36,16 @@ enum StoreWrite {
     }
   }
 
+  /// Whether a crash before its commit would bring back what must not serve.
+  var takesAway: Bool {
+    switch self {
+    case .record(let record, _, .refresh, _):
+      record.view.metadata.flags.contains(.contradicted)
+    case .record, .chunk: false
+    default: true
+    }
+  }
+
   /// What it weighs in the queue.
   var bytes: Int {
     switch self {
@@ -59,7 +69,7 @@ final class WriteQueue: @unchecked Sendable {
   private let slots: SnapshotSlots
   private let pins: PinTable
   private let bytesMax: Int
-  private let commitIntervalMilliseconds: Int64
+  private let timing: CommitTiming
   /// How many keys and chunks the overlay holds: readers look in it only if there are any.
   let overlayCount = Atomic<Int>(0)
   /// Those among them that failed and are kept for readers; more while `settle` decides.
@@ -75,6 +85,15 @@ final class WriteQueue: @unchecked Sendable {
     var processedSequence: UInt64 = 0
     var urgentSequence: UInt64 = 0
     var nextCommitMilliseconds: Int64 = 0
+    /// What waits, as far as it decides when it is committed.
+    var waiting: CommitTiming.Waiting {
+      CommitTiming.Waiting(
+        sinceMilliseconds: waitingSinceMilliseconds, bytes: waitingBytes,
+        hasRemoval: hasWaitingRemoval)
+    }
+    /// When the oldest of the waiting writes came.
+    var waitingSinceMilliseconds: Int64 = 0
+    var hasWaitingRemoval = false
     var isStopping = false
     var isStopped = false
     /// The writer waits for any write; otherwise for its time, or for many.
@@ -93,7 +112,9 @@ final class WriteQueue: @unchecked Sendable {
     state = State(
       batchBytesMax: StoreConfiguration.transactionBytesMax(
         maxSizeBytes: configuration.maxSizeBytes))
-    commitIntervalMilliseconds = configuration.commitIntervalMilliseconds
+    timing = CommitTiming(
+      intervalMilliseconds: configuration.commitIntervalMilliseconds,
+      gatheringMilliseconds: configuration.gatheringMilliseconds)
   }
 
   @inline(__always)
@@ -189,10 +210,17 @@ final class WriteQueue: @unchecked Sendable {
     let bytes = write.bytes
     if write.isRefusable && state.bytes + bytes > bytesMax { return .queueFull }
     state.lastSequence += 1
+    if state.writes.isEmpty { state.waitingSinceMilliseconds = MonitorLock.monotonicMilliseconds }
+    let wasHurried = state.waiting.isHurried
     state.writes.append(QueuedWrite(sequence: state.lastSequence, write: write))
     state.bytes += bytes
     state.waitingBytes += bytes
-    if state.isWriterIdle || state.waitingBytes >= state.batchBytesMax { monitor.wakeAll() }
+    if write.takesAway { state.hasWaitingRemoval = true }
+    if state.isWriterIdle || wasHurried != state.waiting.isHurried
+      || state.waitingBytes >= state.batchBytesMax
+    {
+      monitor.wakeAll()
+    }
     return nil
   }
 
@@ -244,9 +272,12 @@ final class WriteQueue: @unchecked Sendable {
       let now = MonitorLock.monotonicMilliseconds
       if !state.writes.isEmpty {
         let isUrgent = state.isStopping || state.processedSequence < state.urgentSequence
-        let dueIn = state.nextCommitMilliseconds - now
+        let dueIn =
+          timing.commitMilliseconds(
+            of: state.waiting, earliestMilliseconds: state.nextCommitMilliseconds,
+            hasOtherWork: hasOtherWork) - now
         if isUrgent || dueIn <= 0 || state.waitingBytes >= state.batchBytesMax {
-          state.nextCommitMilliseconds = now + commitIntervalMilliseconds
+          state.nextCommitMilliseconds = now + timing.intervalMilliseconds
           return takeBatch()
         }
         monitor.wait(milliseconds: dueIn)
@@ -269,6 +300,13 @@ final class WriteQueue: @unchecked Sendable {
   }
 
   private func takeBatch() -> [QueuedWrite] {
+    if state.waitingBytes <= state.batchBytesMax {
+      let all = state.writes
+      state.writes = []
+      state.waitingBytes = 0
+      state.hasWaitingRemoval = false
+      return all
+    }
     var bytes = 0
     var count = 0
     for queued in state.writes {
@@ -278,6 +316,7 @@ final class WriteQueue: @unchecked Sendable {
     }
     let taken = Array(state.writes[..<count])
     state.writes.removeFirst(count)
+    state.hasWaitingRemoval = state.writes.contains { $0.write.takesAway }
     state.waitingBytes -= taken.reduce(0) { $0 + $1.write.bytes }
     return taken
   }

@@ -109,6 +109,33 @@ final class WriteTransaction {
     try LMDBError.check(code)
   }
 
+  /// As `put`, by a cursor: next to where the cursor is, the row's place is found at once.
+  func put<Key: BitwiseCopyable>(
+    by cursor: OpaquePointer, _ key: Key, _ value: UnsafeRawBufferPointer
+  ) throws(LMDBError) {
+    // SAFETY: LMDB copies key and value during the call.
+    let code = withUnsafeBytes(of: key) { bytes in
+      var keyValue = MDB_val(bytes)
+      var dataValue = MDB_val(value)
+      return mdb_cursor_put(cursor, &keyValue, &dataValue, 0)
+    }
+    try LMDBError.check(code)
+  }
+
+  /// As `put(by:)`, of a fixed-size value: its memory, as it is.
+  func put<Key: BitwiseCopyable, Value: BitwiseCopyable>(
+    by cursor: OpaquePointer, _ key: Key, value: Value
+  ) throws(LMDBError) {
+    let code = withUnsafeBytes(of: value) { valueBytes in
+      withUnsafeBytes(of: key) { bytes in
+        var keyValue = MDB_val(bytes)
+        var dataValue = MDB_val(valueBytes)
+        return mdb_cursor_put(cursor, &keyValue, &dataValue, 0)
+      }
+    }
+    try LMDBError.check(code)
+  }
+
   /// Makes room for a value of `count` bytes, which the caller fills before the next write.
   func reserve<Key: BitwiseCopyable>(
     _ table: MDB_dbi, _ key: Key, byteCount: Int
