@@ -9,4 +9,7 @@ public struct StoreKey: Sendable, Hashable {
     self.high = high
     self.low = low
   }
+
+  /// By the half that no two whole keys share but by chance: it is a keyed hash already.
+  public func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }

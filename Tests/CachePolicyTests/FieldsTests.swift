@@ -49,6 +49,33 @@ struct FieldsTests {
     #expect(!fields.contains(.host))
   }
 
+  /// Blocks whose lines lie as they go out, lie so in part, and lie in another way.
+  @Test(arguments: [
+    ("Host: a\r\nAge: 7\r\nX: b\r\n", "Host: a\r\nX: b\r\n"),
+    ("Age: 7\r\nHost: a\r\n", "Host: a\r\n"), ("Host: a\r\nAge: 7\r\n", "Host: a\r\n"),
+    ("Host:a\r\nAge: 7\r\nX: b\r\nY:  c\r\nZ: d\r\n", "Host: a\r\nX: b\r\nY: c\r\nZ: d\r\n"),
+    ("Host: a\nX: b\nY: c\r\n", "Host: a\r\nX: b\r\nY: c\r\n"), ("Age: 7\r\n", ""), ("", ""),
+    ("X:\r\nY: \r\nZ: a", "X: \r\nY: \r\nZ: a\r\n"),
+  ])
+  func allLinesButThoseOfOneFieldAreWritten(_ block: String, _ written: String) {
+    let fields = Fields.parse(wireLines: Array(block.utf8).span)
+    var output = Array("> ".utf8)
+    fields.encode(into: &output, without: .age)
+    #expect(text(output) == "> " + written)
+  }
+
+  @Test(arguments: [
+    ([Int](), "a b c"), ([0], "b c"), ([1], "a c"), ([2], "a b"), ([0, 2], "b"), ([0, 1, 2], ""),
+  ])
+  func linesAreRemovedByWhereTheyWere(_ removed: [Int], _ kept: String) {
+    var fields = Fields([("X", "a"), ("Age", "b"), ("Y", "c")])
+    let before = fields
+    fields.removeLines { removed.contains($0) }
+    #expect((0..<fields.count).map { text(fields.value(at: $0)) }.joined(separator: " ") == kept)
+    #expect(fields.contains(.age) == !removed.contains(1))
+    #expect(before.count == 3)
+  }
+
   @Test(arguments: [
     ("a\r\nSet-Cookie: x", "a  Set-Cookie: x"), ("a\u{0}b", "a b"), ("  a\t", "a"), ("", ""),
   ])

@@ -193,12 +193,14 @@ public struct Fields: Sendable {
   }
 
   public func firstIndex(named name: String, from start: Int = 0) -> Int? {
+    guard hasName(ofBytes: name.utf8.count) else { return nil }
     let nameBytes = Array(name.utf8)
     return firstIndex(named: nameBytes.span, from: start)
   }
 
   /// All lines of this name as one text, for tests and logs.
   public subscript(name: String) -> String? {
+    guard hasName(ofBytes: name.utf8.count) else { return nil }
     let nameBytes = Array(name.utf8)
     var found: [Line] = []
     var start = 0
@@ -207,6 +209,11 @@ public struct Fields: Sendable {
       start = index + 1
     }
     return found.isEmpty ? nil : String(decoding: joined(found), as: UTF8.self)
+  }
+
+  /// Whether a line's name is as long: what is looked for is most often not there.
+  private func hasName(ofBytes count: Int) -> Bool {
+    lines.contains { Int($0.nameCount) == count }
   }
 
   private func joined(_ lines: [Line]) -> [UInt8] {
@@ -224,6 +231,20 @@ public struct Fields: Sendable {
   public mutating func remove(where shouldRemove: (ArraySlice<UInt8>, KnownField?) -> Bool) {
     let block = bytes
     lines.removeAll { shouldRemove(block[$0.name], $0.known) }
+    countPresent()
+  }
+
+  /// Drops the lines for whose index, as it is before, the closure says so.
+  public mutating func removeLines(where shouldRemove: (Int) -> Bool) {
+    // As a block is copied on its first change only, one that stays as it is costs nothing.
+    guard let first = lines.indices.first(where: shouldRemove) else { return }
+    var kept: [Line] = []
+    kept.reserveCapacity(lines.count)
+    kept.append(contentsOf: lines[..<first])
+    for index in lines.indices[(first + 1)...] where !shouldRemove(index) {
+      kept.append(lines[index])
+    }
+    lines = kept
     countPresent()
   }
 

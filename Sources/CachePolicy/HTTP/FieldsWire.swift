@@ -27,6 +27,44 @@ extension Fields {
     output.append(0x0A)
   }
 
+  /// Appends every line but those of one field, as `encode` does. Lines that lie behind one another
+  /// as they go out are copied together.
+  public func encode(into output: inout [UInt8], without left: KnownField) {
+    // SAFETY: all ranges of lines lie in `bytes`, and the array copies before `append` returns.
+    unsafe bytes.withUnsafeBufferPointer { all in
+      func append(_ range: Range<Int>) {
+        unsafe output.append(contentsOf: UnsafeBufferPointer(rebasing: all[range]))
+      }
+      var run = 0..<0
+      for line in lines where line.known != left {
+        let (name, value) = (line.name, line.value)
+        let isPlain =
+          unsafe value.lowerBound == name.upperBound + 2 && all[name.upperBound] == 0x3A
+          && all[name.upperBound + 1] == 0x20
+        let end = value.upperBound
+        if isPlain, unsafe end + 2 <= all.count && all[end] == 0x0D && all[end + 1] == 0x0A {
+          if run.upperBound != name.lowerBound {
+            append(run)
+            run = name.lowerBound..<name.lowerBound
+          }
+          run = run.lowerBound..<end + 2
+          continue
+        }
+        append(run)
+        run = 0..<0
+        append(isPlain ? name.lowerBound..<end : name)
+        if !isPlain {
+          output.append(0x3A)
+          output.append(0x20)
+          append(value)
+        }
+        output.append(0x0D)
+        output.append(0x0A)
+      }
+      append(run)
+    }
+  }
+
   /// The lines that `encode` wrote. A line without a name is left out, and an empty line or the
   /// end of the span ends the block.
   public static func parse(wireLines: Span<UInt8>) -> Fields {
@@ -62,16 +100,16 @@ extension Fields {
   /// A field that ends with `-Control` stays too: it may be the targeted one that says no-store.
   public func hopByHopLines() -> [Int] {
     var result: [Int] = []
-    let all = bytes.span
-    for index in lines.indices {
-      if let known = lines[index].known {
-        if known.isHopByHop { result.append(index) }
-      } else if contains(.connection) {
-        let name = all.extracting(lines[index].name)
-        if isNamedByConnection(name), !Fields.mayBeTargeted(name) { result.append(index) }
-      }
-    }
+    for index in lines.indices where isHopByHop(at: index) { result.append(index) }
     return result
+  }
+
+  /// Whether `hopByHopLines()` has this line.
+  public func isHopByHop(at index: Int) -> Bool {
+    if let known = lines[index].known { return known.isHopByHop }
+    guard contains(.connection) else { return false }
+    let name = bytes.span.extracting(lines[index].name)
+    return isNamedByConnection(name) && !Fields.mayBeTargeted(name)
   }
 
   /// Whether the name is one for cache directives (RFC 9213 §2: they end with Cache-Control; some

@@ -128,13 +128,17 @@ public enum HTTPDate {
 
   private static func nameIndex(_ span: Span<UInt8>, _ start: Int, in names: StaticString) -> Int? {
     guard start + 3 <= span.count else { return nil }
+    let first = ASCII.lowercased(span[start])
+    let second = ASCII.lowercased(span[start + 1])
+    let third = ASCII.lowercased(span[start + 2])
     for index in 0..<names.utf8CodeUnitCount / 3 {
-      var equal = true
-      for offset in 0..<3 {
-        let expected = ASCII.lowercased(letter(names, index * 3 + offset))
-        if ASCII.lowercased(span[start + offset]) != expected { equal = false }
+      // The third letter tells most names apart.
+      guard ASCII.lowercased(letter(names, index * 3 + 2)) == third else { continue }
+      if ASCII.lowercased(letter(names, index * 3)) == first,
+        ASCII.lowercased(letter(names, index * 3 + 1)) == second
+      {
+        return index
       }
-      if equal { return index }
     }
     return nil
   }
@@ -165,7 +169,8 @@ public enum HTTPDate {
 
   private static func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-    let daysInMonth = month == 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+    let isShort = month == 4 || month == 6 || month == 9 || month == 11
+    let daysInMonth = month == 2 ? (leap ? 29 : 28) : isShort ? 30 : 31
     guard (1...daysInMonth).contains(day) else { return nil }
     return daysSince1970(year: year, month: month, day: day) * 86_400 + Int64(time)
   }

@@ -4,6 +4,23 @@ enum StatusText {
     phrases[status] ?? "Status"
   }
 
+  /// The status line with its end.
+  static func appendLine(_ status: UInt16, to output: inout [UInt8]) {
+    let index = Int(status) - 100
+    if lines.indices.contains(index) {
+      output.append(contentsOf: lines[index])
+    } else {
+      output.append(contentsOf: line(status))
+    }
+  }
+
+  /// Of the statuses from 100 on.
+  private static let lines: [[UInt8]] = (100...599).map { line($0) }
+
+  private static func line(_ status: UInt16) -> [UInt8] {
+    Array("HTTP/1.1 \(status) \(reason(status))\r\n".utf8)
+  }
+
   private static let phrases: [UInt16: String] = [
     100: "Continue", 102: "Processing", 103: "Early Hints",
     200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information",

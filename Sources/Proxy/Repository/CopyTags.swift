@@ -21,6 +21,7 @@ enum CopyTags {
   /// With those that the origin names; nil: they cannot all be kept.
   static func adding(originTagsOf response: Fields, to own: [[UInt8]]?) -> [[UInt8]]? {
     guard var tags = own, case .tags(let more) = OriginTags.read(response) else { return nil }
+    if tags.isEmpty, more.isEmpty { return tags }
     let known = Set(tags)
     tags += more.filter { !known.contains($0) }
     let bytes = tags.reduce(0) { $0 + $1.count }

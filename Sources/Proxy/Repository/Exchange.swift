@@ -57,7 +57,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   var offset = 0
   /// Where the part ends that the client asked for; nil: at the body's end.
   var partEnd: Int?
-  lazy var requestBody = RequestBodyBuffer(exchange: self)
+  /// nil: the request has none.
+  private var requestBody: RequestBodyBuffer?
 
   init(
     repository: Repository, connection: Connection, head: RequestHead, path: [UInt8],
@@ -118,10 +119,9 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
 
   /// Follows the key's running fill, or begins it.
   private func joinOrStart(tableKey: StoreKey) {
-    var plan = repository.plan(
-      source, notStored: nil, question: question, copyMayStandIn: machine.mayStandIn,
-      isShared: true)
-    plan.tableKey = tableKey
+    let plan = repository.plan(
+      source, tableKey: tableKey, notStored: nil, question: question,
+      copyMayStandIn: machine.mayStandIn)
     let (outcome, fill) = services.fillTable.joinOrStart(
       tableKey, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
@@ -162,8 +162,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   /// A fetch that nobody joins.
   private func startAlone(notStored: NotStoredReason?) {
     let plan = repository.plan(
-      source, notStored: notStored, question: notStored == nil ? question : nil,
-      copyMayStandIn: machine.mayStandIn, isShared: false)
+      source, tableKey: nil, notStored: notStored, question: notStored == nil ? question : nil,
+      copyMayStandIn: machine.mayStandIn)
     let fill = Fill(plan: plan, repository: repository)
     isCollapsed = false
     self.fill = fill
@@ -176,13 +176,18 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
     var body: (source: any OriginBodySource, length: Int64?)?
     // A body on GET or HEAD is not forwarded where the answer may be stored.
     let forwardsBody = source.route.policy.strategy == .networkOnly || passReason == .method
-    if forwardsBody, source.head.framing != .none {
-      switch source.head.framing {
-      case .length(let length): body = (requestBody, Int64(length))
-      case .chunked, .none: body = (requestBody, nil)
+    if source.head.framing != .none {
+      let buffer = requestBody ?? RequestBodyBuffer(exchange: self)
+      requestBody = buffer
+      buffer.isWanted = forwardsBody
+      if forwardsBody {
+        if case .length(let length) = source.head.framing {
+          body = (buffer, Int64(length))
+        } else {
+          body = (buffer, nil)
+        }
       }
     }
-    requestBody.isWanted = body != nil
     // Before the fetch begins: its answer may be here when `start` returns.
     if body != nil { connection.acceptBody() }
     let request = repository.originRequest(source, plan, body: body)
@@ -348,9 +353,9 @@ extension Exchange {
     pump()
   }
 
-  func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) { requestBody.append(bytes) }
+  func requestBodyArrived(_ bytes: UnsafeRawBufferPointer) { requestBody?.append(bytes) }
 
-  func requestBodyEnded() { requestBody.end() }
+  func requestBodyEnded() { requestBody?.end() }
 
   func clientFinishedSending() { fill?.giveUpPlaceInLine(of: self) }
 
@@ -358,7 +363,7 @@ extension Exchange {
     // Before the body fails, which the fill may report at once: there is nobody to answer.
     phase = .over
     clientHasLeft = true
-    if connection.requestBodyIsComplete { fill?.goesOnAsChange() } else { requestBody.fail() }
+    if connection.requestBodyIsComplete { fill?.goesOnAsChange() } else { requestBody?.fail() }
     finish()
     fill = nil
   }

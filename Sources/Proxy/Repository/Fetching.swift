@@ -33,8 +33,8 @@ extension Repository {
     copyMayStandIn: Bool
   ) {
     let plan = plan(
-      source, notStored: nil, question: question, copyMayStandIn: copyMayStandIn, isShared: true,
-      isBackground: true)
+      source, tableKey: source.key, notStored: nil, question: question,
+      copyMayStandIn: copyMayStandIn, isBackground: true)
     let (outcome, fill) = services.fillTable.joinOrStart(
       source.key!, isAuthorized: source.head.fields.contains(.authorization),
       nowMilliseconds: services.clock.nowMilliseconds
@@ -127,22 +127,16 @@ extension Repository {
       waitMilliseconds: copy.lifetimeMilliseconds - Warmer.leadMilliseconds(of: copy))
   }
 
-  /// What a fetch for this request is for.
+  /// What a fetch for this request is for. `tableKey`: under which others join it; nil: nobody does.
   func plan(
-    _ source: FetchSource, notStored: NotStoredReason?, question: ValidationQuestion?,
-    copyMayStandIn: Bool, isShared: Bool, isBackground: Bool = false
+    _ source: FetchSource, tableKey: StoreKey?, notStored: NotStoredReason?,
+    question: ValidationQuestion?, copyMayStandIn: Bool, isBackground: Bool = false
   ) -> FillPlan {
-    let forStore = notStored == nil
-    let isChange = !source.head.method.isSafe
-    let storeKey = source.key ?? source.postKey
-    return FillPlan(
-      tableKey: isShared ? source.key : nil, storeKey: storeKey ?? StoreKey(high: 0, low: 0),
-      wholeKey: source.wholeKey, route: source.route, method: source.head.method,
+    FillPlan(
+      source, tableKey: tableKey,
       request: OriginRequestBuilder.forwardedFields(
-        source.head.fields, route: source.route, forStore: forStore),
-      directives: source.route.directives(of: source.head.fields), notStored: notStored,
-      question: question, change: isChange ? source : nil, copyMayStandIn: copyMayStandIn,
-      tags: storeKey != nil ? CopyTags.tags(of: source.route, path: source.path) : [],
+        source.head.fields, route: source.route, forStore: notStored == nil),
+      notStored: notStored, question: question, copyMayStandIn: copyMayStandIn,
       requestTimeMilliseconds: services.clock.nowMilliseconds, isBackground: isBackground,
       purgeCount: services.purgeCount.load(ordering: .sequentiallyConsistent))
   }

@@ -94,7 +94,7 @@ final class Fill: @unchecked Sendable {
     var isStoring = false
     var waiters: [Waiter] = []
     /// Where each reader is.
-    var readers: [ObjectIdentifier: Int] = [:]
+    var readers = ReaderOffsets()
     var isPaused = false
     var isInvalidated = false
     /// A reader got what it wanted without waiting for the rest: what its route stores goes on.
@@ -223,7 +223,7 @@ final class Fill: @unchecked Sendable {
       guard shared.readers.count < readersMax,
         shared.isStoring || shared.firstChunk == 0
       else { return .refused }
-      shared.readers[ObjectIdentifier(reader)] = 0
+      shared.readers.set(reader, to: 0)
       return .joined
     }
   }
@@ -232,8 +232,8 @@ final class Fill: @unchecked Sendable {
   /// A fill that nobody reads any more may be given up.
   func leave(_ reader: any FillReader, isSatisfied: Bool) {
     let isLast = shared.withLock { shared in
-      shared.readers[ObjectIdentifier(reader)] = nil
-      shared.waiters.removeAll { $0.reader === reader }
+      shared.readers.remove(reader)
+      if !shared.waiters.isEmpty { shared.waiters.removeAll { $0.reader === reader } }
       if isSatisfied { shared.hasSatisfied = true }
       return shared.readers.isEmpty && shared.ending == nil
     }
@@ -268,7 +268,7 @@ final class Fill: @unchecked Sendable {
 
   /// The reader is done with everything before an offset.
   func advance(_ reader: any FillReader, to offset: Int) {
-    shared.withLock { $0.readers[ObjectIdentifier(reader)] = offset }
+    shared.withLock { $0.readers.set(reader, to: offset) }
     resumeIfDrained()
   }
 
@@ -286,7 +286,7 @@ final class Fill: @unchecked Sendable {
   /// far behind what has come (for a part of the body): the chunk that still grows stays.
   func releaseReadChunks(_ shared: inout Shared) {
     guard !shared.isStoring else { return }
-    let passed = min(shared.readers.values.min() ?? shared.received, shared.received)
+    let passed = min(shared.readers.slowest ?? shared.received, shared.received)
     while !shared.chunks.isEmpty, (shared.firstChunk + 1) * chunkBytes <= passed {
       shared.chunks.removeFirst()
       shared.firstChunk += 1
@@ -295,7 +295,7 @@ final class Fill: @unchecked Sendable {
 
   func isOverfull(_ shared: Shared) -> Bool {
     if shared.isStoring { return shared.uncommittedBytes > Fill.uncommittedBytesMax }
-    let slowest = shared.readers.values.min() ?? shared.received
+    let slowest = shared.readers.slowest ?? shared.received
     return shared.received - slowest > windowBytes
   }
 
@@ -357,32 +357,55 @@ protocol FillReader: AnyObject, Sendable {
   func fillSentInterim(_ text: [UInt8], status: UInt16)
 }
 
-/// What a fill is for: fixed before it starts.
-struct FillPlan: Sendable {
+/// What a fill is for: fixed before it starts. A reference, so that handing it on costs nothing.
+final class FillPlan: Sendable {
   /// Its key in the table; nil: it is nobody's to join.
-  var tableKey: StoreKey?
-  var storeKey: StoreKey
-  var wholeKey: [UInt8]
-  var route: RouteContext
-  var method: Method
+  let tableKey: StoreKey?
+  /// The request that it is made for.
+  let source: FetchSource
+  let storeKey: StoreKey
   /// The client's fields that the origin was sent: Vary selects by them.
-  var request: Fields
-  var directives: RequestDirectives
+  let request: Fields
+  let directives: RequestDirectives
   /// Why its answer is not to be stored, whatever it says; nil: it may be.
-  var notStored: NotStoredReason?
+  let notStored: NotStoredReason?
   /// What the origin is asked about stored copies; nil: nothing, the whole answer is wanted.
-  var question: ValidationQuestion?
-  /// The request whose success makes copies void; nil: it changes nothing.
-  var change: FetchSource?
+  let question: ValidationQuestion?
   /// A good copy is there that may stand in for a failing network: no error takes its place.
-  var copyMayStandIn: Bool
+  let copyMayStandIn: Bool
   /// The route's own tags for the request's path; nil: they cannot be made.
-  var tags: [[UInt8]]?
-  var requestTimeMilliseconds: Int64
+  let tags: [[UInt8]]?
+  let requestTimeMilliseconds: Int64
   /// No client began it: a refresh, or `warm`.
-  var isBackground = false
+  let isBackground: Bool
   /// The purges of the process before it began.
-  var purgeCount: Int
+  let purgeCount: Int
+
+  init(
+    _ source: FetchSource, tableKey: StoreKey?, request: Fields, notStored: NotStoredReason?,
+    question: ValidationQuestion?, copyMayStandIn: Bool, requestTimeMilliseconds: Int64,
+    isBackground: Bool, purgeCount: Int
+  ) {
+    self.source = source
+    self.tableKey = tableKey
+    let storeKey = source.key ?? source.postKey
+    self.storeKey = storeKey ?? StoreKey(high: 0, low: 0)
+    self.request = request
+    directives = source.route.directives(of: source.head.fields)
+    self.notStored = notStored
+    self.question = question
+    self.copyMayStandIn = copyMayStandIn
+    tags = storeKey != nil ? CopyTags.tags(of: source.route, path: source.path) : []
+    self.requestTimeMilliseconds = requestTimeMilliseconds
+    self.isBackground = isBackground
+    self.purgeCount = purgeCount
+  }
+
+  var wholeKey: [UInt8] { source.wholeKey }
+  var route: RouteContext { source.route }
+  var method: Method { source.head.method }
+  /// The request whose success makes copies void; nil: it changes nothing.
+  var change: FetchSource? { method.isSafe ? nil : source }
 
   /// Whether anything of the answer may land: also that of a POST which has a place among the
   /// answers to GET.

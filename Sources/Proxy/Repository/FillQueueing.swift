@@ -59,7 +59,7 @@ extension Fill {
   /// go, as the others are whose time is over; one that still reads learns so.
   func giveUpPlaceInLine(of reader: any FillReader) {
     guard owner.loop.isCurrent, queued != nil,
-      shared.withLock({ $0.readers.count == 1 && $0.readers[ObjectIdentifier(reader)] != nil })
+      shared.withLock({ $0.readers.count == 1 && $0.readers.contains(reader) })
     else { return }
     waitedInVain()
   }

@@ -58,7 +58,7 @@ extension Fill: OriginResponseReceiver {
     if reason == nil {
       metadata = words.metadata
       metadata?.flags.receivedVersion = answer.version
-      for line in fields.lines {
+      for line in fields.lines where !directives.fieldsNotStored.isEmpty {
         let name = fields.bytes[line.name].map(ASCII.lowercased)
         if directives.fieldsNotStored.contains(name) { ownFields.append(line: line, of: fields) }
       }
@@ -153,10 +153,8 @@ extension Fill: OriginResponseReceiver {
   static func encode(status: UInt16, _ fields: Fields) -> [UInt8] {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(fields.bytes.count + 4 * fields.count + 64)
-    encoded.append(contentsOf: "HTTP/1.1 \(status) \(StatusText.reason(status))\r\n".utf8)
-    for line in fields.lines where line.known != .contentLength {
-      fields.encode(line, into: &encoded)
-    }
+    StatusText.appendLine(status, to: &encoded)
+    fields.encode(into: &encoded, without: .contentLength)
     return encoded
   }
 

@@ -21,10 +21,33 @@ final class FillTable: Sendable {
     var limits: Limits
     /// Those that may be joined, by the key that joiners look for.
     var fills: [StoreKey: Fill] = [:]
-    /// All that may land, joined or not, by the key they land under.
+    /// The others that may land, by the key they land under: nobody joins them, or under another key.
     var landing: [StoreKey: [Fill]] = [:]
     /// Until when (wall clock milliseconds) a key is known as not shareable.
     var unshareable: [StoreKey: Int64] = [:]
+
+    /// Takes a fill out of those that may be joined; false: it is none of them.
+    mutating func takeOut(_ fill: Fill) -> Bool {
+      guard let key = fill.plan.tableKey, let index = fills.index(forKey: key),
+        fills.values[index] === fill
+      else { return false }
+      fills.remove(at: index)
+      return true
+    }
+
+    /// Nobody joins a fill any more, and it may land still.
+    mutating func close(_ fill: Fill) {
+      if takeOut(fill), fill.plan.tableKey == fill.plan.storeKey { enter(fill) }
+    }
+
+    mutating func enter(_ fill: Fill) { landing[fill.plan.storeKey, default: []].append(fill) }
+
+    /// All that may land under a key.
+    func landing(under key: StoreKey) -> [Fill] {
+      var all = landing[key] ?? []
+      if let joinable = fills[key], joinable.plan.storeKey == key { all.append(joinable) }
+      return all
+    }
   }
 
   private let state: Mutex<State>
@@ -50,31 +73,24 @@ final class FillTable: Sendable {
       guard state.fills.count < state.limits.fills else { return (.alone, nil) }
       guard let fill = make() else { return (.alone, nil) }
       state.fills[key] = fill
-      state.landing[fill.plan.storeKey, default: []].append(fill)
+      if fill.plan.storeKey != key { state.enter(fill) }
       return (.start, fill)
     }
   }
 
-  /// A fill that may land begins, and is not in the table.
-  func enter(_ fill: Fill) {
-    state.withLock { $0.landing[fill.plan.storeKey, default: []].append(fill) }
-  }
+  /// A fill that may land begins, and nobody joins it.
+  func enter(_ fill: Fill) { state.withLock { $0.enter(fill) } }
 
   /// Nobody joins this fill any more; those who have, stay.
-  func close(_ fill: Fill) {
-    guard let key = fill.plan.tableKey else { return }
-    state.withLock { state in
-      if state.fills[key] === fill { state.fills[key] = nil }
-    }
-  }
+  func close(_ fill: Fill) { state.withLock { $0.close(fill) } }
 
   /// A fill has ended.
   func leave(_ fill: Fill) {
     let plan = fill.plan
     guard plan.mayLand else { return }
     state.withLock { state in
-      if let key = plan.tableKey, state.fills[key] === fill { state.fills[key] = nil }
-      guard var landing = state.landing[plan.storeKey] else { return }
+      if state.takeOut(fill), plan.tableKey == plan.storeKey { return }
+      guard !state.landing.isEmpty, var landing = state.landing[plan.storeKey] else { return }
       landing.removeAll { $0 === fill }
       state.landing[plan.storeKey] = landing.isEmpty ? nil : landing
     }
@@ -84,12 +100,8 @@ final class FillTable: Sendable {
   /// that invalidated it. Requests from now on begin a new one. `change`: the one that invalidates.
   func invalidate(_ key: StoreKey, by change: Fill? = nil) {
     let running = state.withLock { state in
-      let running = (state.landing[key] ?? []).filter { $0 !== change }
-      for fill in running {
-        if let joined = fill.plan.tableKey, state.fills[joined] === fill {
-          state.fills[joined] = nil
-        }
-      }
+      let running = state.landing(under: key).filter { $0 !== change }
+      for fill in running { state.close(fill) }
       return running
     }
     for fill in running { fill.invalidate() }
@@ -98,14 +110,17 @@ final class FillTable: Sendable {
   /// The same for every fill of which this is so.
   func invalidate(by change: Fill? = nil, where isCovered: (Fill) -> Bool) {
     let keys = state.withLock { state in
-      state.landing.filter { $0.value.contains(where: isCovered) }.map(\.key)
+      let landing = state.landing.filter { $0.value.contains(where: isCovered) }.map(\.key)
+      return Set(landing).union(state.fills.values.filter(isCovered).map(\.plan.storeKey))
     }
     for key in keys { invalidate(key, by: change) }
   }
 
   /// Nobody joins the fills of which this is so any more; they may land.
   func close(where mayBeCovered: (Fill) -> Bool) {
-    state.withLock { state in state.fills = state.fills.filter { !mayBeCovered($0.value) } }
+    state.withLock { state in
+      for fill in state.fills.values.filter(mayBeCovered) { state.close(fill) }
+    }
   }
 
   /// Where it is kept that a key's answers to requests with Authorization are not for sharing.

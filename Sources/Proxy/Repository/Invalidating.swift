@@ -23,7 +23,8 @@ extension Repository {
       }
     }
     for target in others { drop(target: target, authority: authority, by: fill) }
-    let captures = source.route.pattern?.captures(path: source.path.span) ?? []
+    let path = source.path
+    let captures = source.route.pattern?.captures(path: path.span) ?? []
     for entry in source.route.options.invalidates {
       guard let filled = entry.filled(with: captures) else { continue }
       switch filled {

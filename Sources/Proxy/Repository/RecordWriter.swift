@@ -37,10 +37,10 @@ enum RecordWriter {
     let state = Freshness.copyState(
       of: metadata, policy: policy, request: RequestDirectives(),
       nowMilliseconds: metadata.responseTimeMilliseconds)
-    let windows = [
-      policy.staleWhileRevalidateMilliseconds ?? metadata.originStaleWhileRevalidateMilliseconds,
-      policy.staleIfErrorMilliseconds ?? metadata.originStaleIfErrorMilliseconds, 0,
-    ]
-    return metadata.responseTimeMilliseconds + max(0, state.timeToLiveMilliseconds) + windows.max()!
+    let whileRevalidate =
+      policy.staleWhileRevalidateMilliseconds ?? metadata.originStaleWhileRevalidateMilliseconds
+    let ifError = policy.staleIfErrorMilliseconds ?? metadata.originStaleIfErrorMilliseconds
+    return metadata.responseTimeMilliseconds + max(0, state.timeToLiveMilliseconds)
+      + max(whileRevalidate, ifError, 0)
   }
 }

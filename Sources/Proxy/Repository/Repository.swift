@@ -109,7 +109,8 @@ final class Repository: RequestHandler, @unchecked Sendable {
       }
     default:
       var question: ValidationQuestion?
-      if case .fetch(let fetch) = action, fetch.isShared {
+      // Where nothing is stored there is nothing to ask about.
+      if record != nil || foundOtherVariantsOnly, case .fetch(let fetch) = action, fetch.isShared {
         question = self.question(
           key, wholeKey: placement.wholeKey, request: worker.head.fields, policy: route.policy)
       }
@@ -225,16 +226,30 @@ final class Repository: RequestHandler, @unchecked Sendable {
   }
 }
 
-/// The request that a fetch is made for, in memory of its own.
-struct FetchSource: Sendable {
-  var head: RequestHead
-  var path: [UInt8]
-  var route: RouteContext
+/// The request that a fetch is made for, in memory of its own. A reference, so that handing it on
+/// costs nothing; never changed.
+final class FetchSource: Sendable {
+  let head: RequestHead
+  let path: [UInt8]
+  let route: RouteContext
   /// The client's address; empty where no client is behind the fetch.
-  var peer: String
+  let peer: String
   /// nil: the request has no place in the store.
-  var key: StoreKey?
-  var wholeKey: [UInt8]
+  let key: StoreKey?
+  let wholeKey: [UInt8]
   /// Where a POST's answer may land for later GETs; nil: nowhere.
-  var postKey: StoreKey?
+  let postKey: StoreKey?
+
+  init(
+    head: RequestHead, path: [UInt8], route: RouteContext, peer: String, key: StoreKey?,
+    wholeKey: [UInt8], postKey: StoreKey? = nil
+  ) {
+    self.head = head
+    self.path = path
+    self.route = route
+    self.peer = peer
+    self.key = key
+    self.wholeKey = wholeKey
+    self.postKey = postKey
+  }
 }
