@@ -64,6 +64,16 @@ struct FieldsTests {
     #expect(text(output) == "> " + written)
   }
 
+  @Test func aCopyIsTheSameInMemoryOfItsOwn() {
+    var fields = Fields([("X", "a"), ("Age", "b")])
+    let copy = fields.copy()
+    fields.removeAll()
+    fields.append("Y", "other")
+    #expect(copy == Fields([("X", "a"), ("Age", "b")]))
+    #expect(copy.contains(.age) && copy.bytes == Array("XaAgeb".utf8))
+    #expect(Fields().copy() == Fields())
+  }
+
   @Test(arguments: [
     ([Int](), "a b c"), ([0], "b c"), ([1], "a c"), ([2], "a b"), ([0, 2], "b"), ([0, 1, 2], ""),
   ])

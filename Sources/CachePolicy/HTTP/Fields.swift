@@ -46,6 +46,17 @@ public struct Fields: Sendable {
     lines.reserveCapacity(linesCount)
   }
 
+  /// The block in memory of its own, as small as may be: a block that is filled again and again
+  /// keeps its room.
+  public func copy() -> Fields {
+    var copy = Fields()
+    // SAFETY: both arrays copy before the calls return.
+    copy.bytes = unsafe bytes.withUnsafeBufferPointer { unsafe Array($0) }
+    copy.lines = unsafe lines.withUnsafeBufferPointer { unsafe Array($0) }
+    copy.present = present
+    return copy
+  }
+
   /// Empties the block and keeps its room.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
@@ -257,13 +268,6 @@ public struct Fields: Sendable {
   /// Drops every line of this name, in any case.
   public mutating func remove(named name: Span<UInt8>) {
     while let index = firstIndex(named: name) { lines.remove(at: index) }
-    countPresent()
-  }
-
-  /// Drops the lines at these indexes, which rise.
-  mutating func remove(at indexes: [Int]) {
-    guard !indexes.isEmpty else { return }
-    for index in indexes.reversed() { lines.remove(at: index) }
     countPresent()
   }
 

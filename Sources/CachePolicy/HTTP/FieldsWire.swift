@@ -123,7 +123,8 @@ extension Fields {
 
   /// Drops the lines of `hopByHopLines()`.
   public mutating func removeHopByHop() {
-    remove(at: hopByHopLines())
+    let whole = self
+    removeLines { whole.isHopByHop(at: $0) }
   }
 
   /// Whether a `Connection` line has this option, in any case: `close`, `upgrade`, a field's name.

@@ -41,7 +41,7 @@ public final class RequestHead: @unchecked Sendable {
   func copy() -> RequestHead {
     let copy = RequestHead()
     copy.method = method
-    copy.fields = fields
+    copy.fields = fields.copy()
     copy.methodRange = methodRange
     copy.pathRange = pathRange
     copy.queryRange = queryRange

@@ -14,8 +14,8 @@ extension Repository {
       route.gate.mayAsk(nowMilliseconds: now)
     else { return }
     let source = FetchSource(
-      head: worker.head.copy(), path: placement.path, route: route, peer: "", key: key,
-      wholeKey: placement.wholeKey)
+      head: worker.head.copy(), path: placement.keptPath, route: route, peer: "", key: key,
+      wholeKey: placement.keptWholeKey)
     fetchInBackground(
       source, question(source), replacing: StoredMoment(record),
       copyMayStandIn: copy.mayServeOnFailure)
@@ -103,8 +103,8 @@ extension Repository {
     guard makeKey(head, route) == nil else { return .cold }
     let key = storeKey()
     let source = FetchSource(
-      head: head, path: placement.path, route: route, peer: "", key: key,
-      wholeKey: placement.wholeKey)
+      head: head, path: placement.keptPath, route: route, peer: "", key: key,
+      wholeKey: placement.keptWholeKey)
     reader.begin()
     defer { reader.end() }
     let record = selectRecord(key, wholeKey: placement.wholeKey, request: head.fields)

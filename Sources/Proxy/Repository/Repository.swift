@@ -125,9 +125,9 @@ final class Repository: RequestHandler, @unchecked Sendable {
     postKey: StoreKey? = nil, goneEntryID: UInt64? = nil, unkeyed: NotStoredReason? = nil
   ) {
     let exchange = Exchange(
-      repository: self, connection: connection, head: worker.head.copy(), path: placement.path,
+      repository: self, connection: connection, head: worker.head.copy(), path: placement.keptPath,
       route: route, machine: machine, key: key,
-      wholeKey: key == nil && postKey == nil ? [] : placement.wholeKey, question: question,
+      wholeKey: key == nil && postKey == nil ? [] : placement.keptWholeKey, question: question,
       postKey: postKey)
     exchange.goneEntryID = goneEntryID
     exchange.unkeyedReason = unkeyed

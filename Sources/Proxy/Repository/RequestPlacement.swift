@@ -11,6 +11,11 @@ struct RequestPlacement {
   /// Upstream, authority, path, what counts of the query, and what the route adds.
   private(set) var wholeKey: [UInt8] = []
 
+  /// The path in memory of its own, for who keeps it: the loop's stays with the loop.
+  var keptPath: [UInt8] { path.withUnsafeBufferPointer { Array($0) } }
+  /// The same of the whole key.
+  var keptWholeKey: [UInt8] { wholeKey.withUnsafeBufferPointer { Array($0) } }
+
   init() {
     path.reserveCapacity(1024)
     wholeKey.reserveCapacity(1024)
