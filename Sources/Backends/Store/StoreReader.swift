@@ -31,6 +31,8 @@ public final class StoreReader {
   private var isReading = false
   /// False within `begin()` and `end()`: it could not be had, and everything is a miss.
   private var hasSnapshot = false
+  /// Tells the snapshots apart that this reader has had.
+  public private(set) var snapshotNumber: UInt64 = 0
   /// Overlay objects whose memory was handed out in this turn.
   private var retained: [AnyObject] = []
 
@@ -39,8 +41,6 @@ public final class StoreReader {
   private var wholeKey = UnsafeRawBufferPointer(start: nil, count: 0)
   private var pending: PendingKey?
   private var pendingIndex = 0
-  /// The last key of which this snapshot and the overlay had nothing.
-  private var lackedKey: StoreKey?
   private var cursorState = CursorState.end
   private enum CursorState { case start, within, end }
 
@@ -98,6 +98,7 @@ public final class StoreReader {
   }
 
   private func renew() {
+    snapshotNumber &+= 1
     hasSnapshot =
       shared.slots.enter(slot, shared.generation) && isInUse()
       && mdb_txn_renew(transaction) == MDB_SUCCESS
@@ -150,7 +151,6 @@ public final class StoreReader {
   private func leave() {
     if hasSnapshot { mdb_txn_reset(transaction) }
     hasSnapshot = false
-    lackedKey = nil
     shared.slots.leave(slot)
   }
 
@@ -173,16 +173,14 @@ public final class StoreReader {
     } else {
       pending = nil
     }
-    let record = nextRecord()
-    if record == nil { lackedKey = key }
-    return record
+    return nextRecord()
   }
 
-  /// Whether the last look-up, of this key and within this turn's snapshot, found nothing, and
-  /// nothing has been put since: another would find nothing either. False: it may, or may not.
-  public func stillLacks(_ key: StoreKey) -> Bool {
+  /// Whether nothing has been put under a key since a look-up within the snapshot of this number
+  /// found nothing: another would find nothing either. False: it may, or may not.
+  public func stillLacks(_ key: StoreKey, sinceSnapshot number: UInt64) -> Bool {
     // What was put behind the snapshot stays in the overlay as long as the snapshot is held.
-    guard hasSnapshot, lackedKey == key else { return false }
+    guard hasSnapshot, snapshotNumber == number else { return false }
     return queue.overlayCount.load(ordering: .sequentiallyConsistent) == 0
       || queue.pending(key) == nil
   }
