@@ -7,10 +7,12 @@ import Testing
 struct StoreReaderTests {
   private let name = wholeKey("/a")
 
-  private func look(_ reader: StoreReader, _ key: StoreKey) {
+  /// Looks the key up in vain; returns the snapshot's number.
+  private func look(_ reader: StoreReader, _ key: StoreKey) -> UInt64 {
     reader.begin()
-    readRecords(reader, key, name) { _ in }
-    reader.end()
+    readRecords(reader, key, name) { _ in Issue.record("something is stored") }
+    defer { reader.end() }
+    return reader.snapshotNumber
   }
 
   @Test func aKeyIsLackedUntilSomethingIsPutOrTheTurnEnds() throws {
@@ -18,26 +20,28 @@ struct StoreReaderTests {
     let loop = EventLoop()
     let reader = try fixture.store.makeReader(for: loop)
     let key = fixture.key(name)
-    #expect(!reader.stillLacks(key))
-    look(reader, key)
-    #expect(reader.stillLacks(key) && !reader.stillLacks(fixture.key(wholeKey("/b"))))
+    let first = look(reader, key)
+    #expect(reader.stillLacks(key, sinceSnapshot: first))
+    reader.release()
+    #expect(!reader.stillLacks(key, sinceSnapshot: first))
     fixture.putInline(wholeKey("/b"), "another's")
-    #expect(reader.stillLacks(key))
+    fixture.store.flush()
+    let second = look(reader, key)
+    #expect(second != first && !reader.stillLacks(key, sinceSnapshot: first))
+    fixture.putInline(wholeKey("/c"), "another's")
+    #expect(reader.stillLacks(key, sinceSnapshot: second))
     fixture.putInline(name, "body")
-    #expect(!reader.stillLacks(key))
+    #expect(!reader.stillLacks(key, sinceSnapshot: second))
     // Committed, and not within the snapshot that this turn holds.
     fixture.store.flush()
-    #expect(!reader.stillLacks(key))
+    #expect(!reader.stillLacks(key, sinceSnapshot: second))
     reader.release()
-    #expect(!reader.stillLacks(key))
-    look(reader, key)
-    #expect(!reader.stillLacks(key))
-    reader.release()
+    #expect(!reader.stillLacks(key, sinceSnapshot: second))
   }
 
   @Test func withoutASharedSnapshotNothingIsKnownOfAKey() throws {
     let fixture = try StoreFixture()
-    look(fixture.reader, fixture.key(name))
-    #expect(!fixture.reader.stillLacks(fixture.key(name)))
+    let number = look(fixture.reader, fixture.key(name))
+    #expect(!fixture.reader.stillLacks(fixture.key(name), sinceSnapshot: number))
   }
 }

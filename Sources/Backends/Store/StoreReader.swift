@@ -33,7 +33,7 @@ public final class StoreReader {
   private var hasSnapshot = false
   /// What the snapshot is of, and a number that it keeps for as long as nothing is committed.
   private var snapshot = Snapshot(transaction: 0, mapCount: 0)
-  private var snapshotNumber: UInt64 = 1
+  public private(set) var snapshotNumber: UInt64 = 1
   private let foundRecords = FoundRecords()
   private struct Snapshot: Equatable {
     var transaction: Int
@@ -48,8 +48,6 @@ public final class StoreReader {
   private var wholeKey = UnsafeRawBufferPointer(start: nil, count: 0)
   private var pending: PendingKey?
   private var pendingIndex = 0
-  /// The last key of which this snapshot and the overlay had nothing.
-  private var lackedKey: StoreKey?
   private var cursorState = CursorState.end
   private enum CursorState { case start, within, end }
   /// The record of the key that the snapshot has, as long as no other has been found.
@@ -109,6 +107,7 @@ public final class StoreReader {
   }
 
   private func renew() {
+    snapshotNumber &+= 1
     hasSnapshot =
       shared.slots.enter(slot, shared.generation) && isInUse()
       && mdb_txn_renew(transaction) == MDB_SUCCESS
@@ -175,7 +174,6 @@ public final class StoreReader {
   private func leave() {
     if hasSnapshot { mdb_txn_reset(transaction) }
     hasSnapshot = false
-    lackedKey = nil
     shared.slots.leave(slot)
   }
 
@@ -203,16 +201,14 @@ public final class StoreReader {
       cursorState = .end
       return isWanted(record) ? record : nil
     }
-    let record = nextRecord()
-    if record == nil { lackedKey = key }
-    return record
+    return nextRecord()
   }
 
-  /// Whether the last look-up, of this key and within this turn's snapshot, found nothing, and
-  /// nothing has been put since: another would find nothing either. False: it may, or may not.
-  public func stillLacks(_ key: StoreKey) -> Bool {
+  /// Whether nothing has been put under a key since a look-up within the snapshot of this number
+  /// found nothing: another would find nothing either. False: it may, or may not.
+  public func stillLacks(_ key: StoreKey, sinceSnapshot number: UInt64) -> Bool {
     // What was put behind the snapshot stays in the overlay as long as the snapshot is held.
-    guard hasSnapshot, lackedKey == key else { return false }
+    guard hasSnapshot, snapshotNumber == number else { return false }
     return queue.overlayCount.load(ordering: .sequentiallyConsistent) == 0
       || queue.pending(key) == nil
   }

@@ -37,6 +37,8 @@ final class Exchange: ConnectionExchange, FillReader, @unchecked Sendable {
   private(set) var passReason: StrategyMachine.ForwardReason?
   /// A copy whose body could not be had: it does not serve, however fresh its record looks.
   var goneEntryID: UInt64?
+  /// The snapshot in which nothing was stored for the request; nil: something was.
+  var lackedInSnapshot: UInt64?
   /// Why the request has no place in the store; nil: it has one, or needs none.
   var unkeyedReason: NotStoredReason?
   /// The origin has once confirmed what was not there.

@@ -73,8 +73,9 @@ extension Exchange {
   /// A copy that landed while this request was on its way to begin a fill, where the strategy may
   /// serve it. The reader is begun where one is returned.
   func landedCopy() -> RecordView? {
+    guard source.route.policy.strategy != .networkFirst else { return nil }
     let reader = repository.reader
-    guard source.route.policy.strategy != .networkFirst, !reader.stillLacks(source.key!) else {
+    if let number = lackedInSnapshot, reader.stillLacks(source.key!, sinceSnapshot: number) {
       return nil
     }
     reader.begin()

@@ -125,20 +125,25 @@ final class Repository: RequestHandler, @unchecked Sendable {
       }
     default:
       var question: ValidationQuestion?
+      let isLacking = record == nil && !foundOtherVariantsOnly
       // Where nothing is stored there is nothing to ask about.
-      if record != nil || foundOtherVariantsOnly, case .fetch(let fetch) = action, fetch.isShared {
+      if !isLacking, case .fetch(let fetch) = action, fetch.isShared {
         question = self.question(
           key, wholeKey: placement.wholeKey, request: head.fields, policy: route.policy)
       }
+      let lackedInSnapshot = isLacking ? reader.snapshotNumber : nil
       reader.end()
-      begin(connection, route, machine, action, key: key, question: question)
+      begin(
+        connection, route, machine, action, key: key, question: question,
+        lackedInSnapshot: lackedInSnapshot)
     }
   }
 
   private func begin(
     _ connection: Connection, _ route: RouteContext, _ machine: StrategyMachine,
     _ action: StrategyMachine.Action, key: StoreKey?, question: ValidationQuestion? = nil,
-    postKey: StoreKey? = nil, goneEntryID: UInt64? = nil, unkeyed: NotStoredReason? = nil
+    postKey: StoreKey? = nil, goneEntryID: UInt64? = nil, unkeyed: NotStoredReason? = nil,
+    lackedInSnapshot: UInt64? = nil
   ) {
     let exchange = Exchange(
       repository: self, connection: connection, head: worker.head.copy(), path: placement.keptPath,
@@ -147,6 +152,7 @@ final class Repository: RequestHandler, @unchecked Sendable {
       postKey: postKey)
     exchange.goneEntryID = goneEntryID
     exchange.unkeyedReason = unkeyed
+    exchange.lackedInSnapshot = lackedInSnapshot
     connection.exchange = exchange
     exchange.perform(action)
   }
