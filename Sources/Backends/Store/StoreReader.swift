@@ -107,7 +107,6 @@ public final class StoreReader {
   }
 
   private func renew() {
-    snapshotNumber &+= 1
     hasSnapshot =
       shared.slots.enter(slot, shared.generation) && isInUse()
       && mdb_txn_renew(transaction) == MDB_SUCCESS
