@@ -77,6 +77,8 @@ final class LMDBEnvironment: @unchecked Sendable {
   // once, by the thread that opens, before the object is handed on; the map's state is the
   // writer's.
   let handle: OpaquePointer
+  /// What stands between a read of the map and SIGBUS.
+  let map: GuardedStoreMap
   /// Of the writer alone, once it has begun.
   private(set) var mapSizeBytes: UInt64
   private var isMapLost = false
@@ -90,10 +92,12 @@ final class LMDBEnvironment: @unchecked Sendable {
 
   /// Opens the data file in `folder`, which holds the lock; makes an empty one where there is none.
   init(folder: StoreFolder, mapSizeBytes: UInt64, readersMax: UInt32) throws(LMDBError) {
+    let guardedMap = try GuardedStoreMap()
     var created: OpaquePointer?
     try LMDBError.check(mdb_env_create(&created))
     guard let created else { throw LMDBError(code: ENOMEM) }
-    do {
+    do throws(LMDBError) {
+      mdb_env_set_userctx(created, UnsafeMutableRawPointer(guardedMap.writer))
       try LMDBError.check(mdb_env_set_mapsize(created, Int(mapSizeBytes)))
       try LMDBError.check(mdb_env_set_maxreaders(created, readersMax + 2))
       try LMDBError.check(mdb_env_set_maxdbs(created, StoreTables.count))
@@ -101,11 +105,13 @@ final class LMDBEnvironment: @unchecked Sendable {
       try LMDBError.check(mdb_env_open(created, folder.path, flags, 0o600))
       var deadReaders: Int32 = 0
       try LMDBError.check(mdb_reader_check(created, &deadReaders))
+      try guardedMap.locate(created)
     } catch {
       mdb_env_close(created)
       throw error
     }
     handle = created
+    map = guardedMap
     self.mapSizeBytes = mapSizeBytes
     self.folder = folder
   }
@@ -114,6 +120,9 @@ final class LMDBEnvironment: @unchecked Sendable {
   deinit { mdb_env_close(handle) }
 
   func use(_ tables: StoreTables) { self.tables = tables }
+
+  /// After the first commit into an empty file: from then on there is something to read.
+  func guardMap() throws(LMDBError) { try map.locate(handle) }
 
   func beginWrite() throws(LMDBError) -> WriteTransaction {
     try checkUse()
@@ -139,6 +148,11 @@ final class LMDBEnvironment: @unchecked Sendable {
     let probe = mmap(nil, Int(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0)
     guard let probe, probe != MAP_FAILED else { return .kept }
     munmap(probe, Int(bytes))
+    map.forget()
+    defer {
+      // Where it cannot be found, nothing is read in it.
+      if (try? map.locate(handle)) == nil { isMapLost = true }
+    }
     if mdb_env_set_mapsize(handle, Int(bytes)) == MDB_SUCCESS {
       mapSizeBytes = bytes
       return .grown
@@ -194,20 +208,28 @@ final class LMDBEnvironment: @unchecked Sendable {
   enum FileLoss: Equatable {
     /// The name is gone, or leads to another file.
     case deleted
-    /// It is shorter than it was: what reads its end would be ended by SIGBUS.
+    /// It is shorter than it was.
     case cutShort
+    /// A page could not be read, though it should be there: the disk fails, or the file was cut short
+    /// and made longer again.
+    case unreadable
     var text: String {
       switch self {
       case .deleted: "its file was deleted or replaced"
       case .cutShort: "its file was cut short"
+      case .unreadable: "a page of its file could not be read"
       }
     }
   }
 
-  /// Looks at the file from outside; nil: it is as it should be. Two system calls.
+  /// Looks at the file from outside, and whether a read of the map met a lost page; nil: it is as it
+  /// should be. Two system calls.
   func findLoss() -> FileLoss? {
-    guard let (descriptor, bytes) = fileDescriptorAndBytes() else { return nil }
+    guard let (descriptor, bytes) = fileDescriptorAndBytes() else {
+      return map.isDamaged ? .unreadable : nil
+    }
     if bytes < fileBytesMax { return .cutShort }
+    if map.isDamaged { return .unreadable }
     return folder.holdsDataFile(descriptor) ? nil : .deleted
   }
 
