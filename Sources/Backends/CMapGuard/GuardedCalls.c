@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GUARDED(visitor, call)                                 \
@@ -31,6 +32,7 @@ static int open_environment(
 }
 
 int guarded_env_open(MapVisitor *visitor, MDB_env *env, const char *path, unsigned flags, int mode) {
+  mdb_env_set_assert(env, map_guard_assertion_failed);
   visitor->isChangingTheMap = 1;
   int code = open_environment(visitor, env, path, flags, mode);
   visitor->isChangingTheMap = 0;
@@ -84,7 +86,19 @@ int guarded_txn_begin(MapVisitor *visitor, MDB_env *env, unsigned flags, MDB_txn
 
 static int commit(MapVisitor *visitor, MDB_txn *txn) { GUARDED(visitor, mdb_txn_commit(txn)); }
 
+// Marks the map as damaged where the file is shorter than it must be.
+static void look(GuardedMap *map, MDB_env *env) {
+  int descriptor = -1;
+  struct stat status;
+  if (mdb_env_get_fd(env, &descriptor) != MDB_SUCCESS || fstat(descriptor, &status) != 0) return;
+  if ((uint64_t)status.st_size < map->fileBytesMin) {
+    __atomic_store_n(&map->isDamaged, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
 int guarded_txn_commit(MapVisitor *visitor, MDB_txn *txn) {
+  MDB_env *env = mdb_txn_env(txn);
+  look(visitor->map, env);
   if (guarded_map_is_damaged(visitor->map)) {
     // It gives LMDB's lock back, where that can be.
     guarded_txn_abort(visitor, txn);
@@ -94,7 +108,8 @@ int guarded_txn_commit(MapVisitor *visitor, MDB_txn *txn) {
   // Damaged between the two looks, by another thread: the transaction is still open.
   if (code == MDB_CORRUPTED && visitor->isRefused) guarded_txn_abort(visitor, txn);
   visitor->isWriting = 0;
-  return code;
+  look(visitor->map, env);
+  return code == MDB_SUCCESS && guarded_map_is_damaged(visitor->map) ? MDB_CORRUPTED : code;
 }
 
 static void abort_transaction(MapVisitor *visitor, MDB_txn *txn) {

@@ -21,7 +21,8 @@ static MapVisitor visitors[visitorCountMax];
 // How many of either were ever taken: nothing is looked for behind them.
 static unsigned mapCount;
 static unsigned visitorCount;
-static struct sigaction previous;
+static struct sigaction previousOfBus;
+static struct sigaction previousOfSegment;
 static uintptr_t pageBytes;
 
 // Whether who enters a map issues a barrier; otherwise the handler has the kernel issue it for all.
@@ -55,9 +56,8 @@ static bool lay_zeros(uintptr_t address) {
   return mmap(page, pageBytes, PROT_READ, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0) == page;
 }
 
-// True: the faulting instruction may be tried again.
-static bool mend(uintptr_t address) {
-  uintptr_t self = (uintptr_t)pthread_self();
+// Leaves the call of LMDB's that this thread is within; returns where it is within none.
+static void leave_call(uintptr_t self) {
   unsigned count = __atomic_load_n(&visitorCount, __ATOMIC_ACQUIRE);
   for (unsigned index = 0; index < count; index++) {
     MapVisitor *visitor = &visitors[index];
@@ -68,7 +68,16 @@ static bool mend(uintptr_t address) {
     if (visitor->isWriting || visitor->isChangingTheMap) visitor->map->isWrecked = 1;
     map_guard_jump(visitor->recovery);
   }
-  count = __atomic_load_n(&mapCount, __ATOMIC_ACQUIRE);
+}
+
+// True: the faulting instruction may be tried again.
+static bool mend(int number, uintptr_t address) {
+  uintptr_t self = (uintptr_t)pthread_self();
+  // Of either signal: pages that were cut off and are a hole since, because a commit made the file
+  // longer again, read as zeros, and LMDB runs from those to where there is nothing.
+  leave_call(self);
+  if (number != SIGBUS) return false;
+  unsigned count = __atomic_load_n(&mapCount, __ATOMIC_ACQUIRE);
   for (unsigned index = 0; index < count; index++) {
     GuardedMap *map = &maps[index];
     uintptr_t start = __atomic_load_n(&map->start, __ATOMIC_ACQUIRE);
@@ -83,13 +92,14 @@ static bool mend(uintptr_t address) {
 }
 
 static void hand_on(int number, siginfo_t *information, void *context) {
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(number, information, context);
-  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(number);
+  struct sigaction *previous = number == SIGBUS ? &previousOfBus : &previousOfSegment;
+  if (previous->sa_flags & SA_SIGINFO) {
+    previous->sa_sigaction(number, information, context);
+  } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
+    previous->sa_handler(number);
   } else {
     // The instruction faults again; a signal that was sent comes again.
-    sigaction(number, &previous, NULL);
+    sigaction(number, previous, NULL);
     if (information->si_code <= 0) raise(number);
   }
 }
@@ -98,8 +108,17 @@ static void handle(int number, siginfo_t *information, void *context) {
   int code = errno;
   // Not one that a process sent.
   bool isFault = information->si_code > 0;
-  if (!isFault || !mend((uintptr_t)information->si_addr)) hand_on(number, information, context);
+  if (!isFault || !mend(number, (uintptr_t)information->si_addr)) {
+    hand_on(number, information, context);
+  }
   errno = code;
+}
+
+void map_guard_assertion_failed(MDB_env *env, const char *message) {
+  (void)env;
+  (void)message;
+  // LMDB aborts where this returns.
+  leave_call((uintptr_t)pthread_self());
 }
 
 static bool isInstalled;
@@ -111,13 +130,14 @@ static void install(void) {
     map_guard_needs_fence = 0;
   }
 #endif
-  if (sigaction(SIGBUS, NULL, &previous) != 0) return;
+  if (sigaction(SIGBUS, NULL, &previousOfBus) != 0) return;
+  if (sigaction(SIGSEGV, NULL, &previousOfSegment) != 0) return;
   struct sigaction action = {0};
   action.sa_sigaction = handle;
   // Not deferred: the handler is left by a jump, which gives no mask back.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  isInstalled = sigaction(SIGBUS, &action, NULL) == 0;
+  isInstalled = sigaction(SIGBUS, &action, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0;
 }
 
 bool map_guard_install(void) {
@@ -145,6 +165,7 @@ GuardedMap *guarded_map_make(void) {
     GuardedMap *map = &maps[index];
     if (!take(&map->isTaken)) continue;
     map->isWrecked = 0;
+    map->fileBytesMin = 0;
     __atomic_store_n(&map->isDamaged, 0, __ATOMIC_RELEASE);
     raise_to(&mapCount, index + 1);
     return map;

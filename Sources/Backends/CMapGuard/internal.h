@@ -34,6 +34,8 @@ _Static_assert(sizeof(sigjmp_buf) <= sizeof(((MapVisitor *)0)->recovery), "a jum
 
 extern unsigned map_guard_needs_fence;
 
+void map_guard_assertion_failed(MDB_env *env, const char *message);
+
 static inline void map_guard_leave(MapVisitor *visitor) {
   __atomic_store_n(&visitor->owner, 0, __ATOMIC_RELEASE);
 }

@@ -44,6 +44,9 @@ final class GuardedStoreMap: @unchecked Sendable {
     if code != MDB_NOTFOUND { try LMDBError.check(code) }
   }
 
+  /// The file is as long as this, and no commit writes into a shorter one. The writer's.
+  func requireFileBytes(_ bytes: UInt64) { map.pointee.fileBytesMin = bytes }
+
   /// The map is about to move.
   func forget() { guarded_map_forget(map) }
 }

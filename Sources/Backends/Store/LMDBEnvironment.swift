@@ -10,8 +10,14 @@
 /// - Pages that are freed can be used again two transactions later: the map is larger than the
 ///   store may grow, so that deleting always has pages to work with.
 /// - A file that is shorter than the newest tree says raises SIGBUS on reading: the length is
-///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Cut short
-///   by somebody else later, it does so until `findLoss` has found out.
+///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Where
+///   somebody cuts it short later, or the disk fails, CMapGuard has the signal: LMDB's call is left
+///   with MDB_CORRUPTED, and what is read in place reads as zeros, of a map that `isDamaged`. Nothing
+///   here calls LMDB past it (LMDBCalls). A write that was left so holds LMDB's lock and cursors on the
+///   stack that are gone: the environment is a wreck and is not closed, which costs its descriptors
+///   and addresses until the process ends.
+/// - LMDB trusts the pages that it walks: on one of zeros its assertions abort, or it runs wild. The
+///   guard lets it meet none but in holes: `guarded_txn_commit` has what is left of that.
 /// - A short write, as a full disk makes it, is reported as EIO: `isDiskFull` tells the two apart.
 /// - A lock file is not opened twice in one process: who opens a data file again, while an old
 ///   environment is being left, removes the old lock file first.
@@ -88,7 +94,9 @@ final class LMDBEnvironment: @unchecked Sendable {
   /// Another one has taken its place, or will: whoever reads turns to that one.
   let isRetired = Atomic<Bool>(false)
   /// The longest that the file has been; of the writer alone. It never shrinks by itself.
-  private var fileBytesMax: off_t = 0
+  private var fileBytesMax: off_t = 0 {
+    didSet { map.requireFileBytes(UInt64(fileBytesMax)) }
+  }
 
   /// Opens the data file in `folder`, which holds the lock; makes an empty one where there is none.
   init(folder: StoreFolder, mapSizeBytes: UInt64, readersMax: UInt32) throws(LMDBError) {

@@ -6,14 +6,19 @@
 /// nothing: no allocation, no lock, nothing that is set up when it is first used.
 ///
 /// Two kinds of reads:
-/// - Within LMDB the call is left, by a jump to where it began, and returns MDB_CORRUPTED. LMDB never
-///   sees a page of zeros: it would take it for one with two thousand million keys, or abort. What is
-///   left amid a write transaction is a wreck: nothing of that environment is called any more.
+/// - Within LMDB the call is left, by a jump to where it began, and returns MDB_CORRUPTED. A page of
+///   zeros will not do there: LMDB would take it for one with two thousand million keys, or abort. (Its
+///   failed assertions, and SIGSEGV within it, end the call likewise.) What is left amid a write
+///   transaction is a wreck: nothing of that environment is called any more, and it is never closed.
 /// - Elsewhere (records and chunks read in place) a page of zeros is laid over the lost one, once no
 ///   other thread is within LMDB or hands bytes to the kernel: those who begin later see that the map
 ///   is damaged, and do not. So a page of zeros is seen by nobody who does not check, after it has
 ///   read, whether the map is damaged.
-/// A fault elsewhere goes to whoever handled SIGBUS before.
+/// A fault elsewhere goes to whoever handled the signal before.
+///
+/// What is left: a cut between a commit's look at the file and the writes that follow it. They make the
+/// file longer, pages before them are holes of zeros, and until the look behind the commit a chunk that
+/// was verified before may be sent as zeros.
 #pragma once
 
 #include "../../CLMDB/shim.h"
@@ -29,6 +34,9 @@ typedef struct {
   /// A call was left amid a write, an opening or a closing: the environment is not to be called again.
   uint32_t isWrecked;
   uint32_t isTaken;
+  /// How long the file must be; the writer's. A commit writes nothing into a shorter one: that would
+  /// make it longer, and what was cut off before the new end would read as zeros without a fault.
+  uint64_t fileBytesMin;
 } GuardedMap;
 
 /// A thread's way into a map: one thread uses it at a time, and does one thing by it at a time.
