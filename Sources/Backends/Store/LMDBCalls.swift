@@ -3,6 +3,8 @@
 /// They have LMDB's own names, so that whoever writes calls no other by mistake: a read of a page that
 /// is lost ends such a call with MDB_CORRUPTED, where the bare function would end the process. For all
 /// who are not readers; a reader has its own way in (`StoreReader`).
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 internal import CLMDB
 internal import CMapGuard
 
