@@ -29,7 +29,7 @@ public final class StoreReader {
   /// This reader's way past the map's guard: every call of LMDB's here goes through it.
   private var visitor: StoreMapVisitor
   /// Whose connections are given what is read; nil: nobody's, or copies.
-  private weak var loop: EventLoop?
+  private let loop: EventLoop?
   private let verified = VerifiedTable()
   /// Whether `end()` leaves the snapshot for the next look-up, until `release()`.
   private let sharesSnapshots: Bool
@@ -90,6 +90,7 @@ public final class StoreReader {
 
   deinit {
     shared.slots.unregister(slot)
+    loop?.reads(by: nil)
     close()
   }
 
