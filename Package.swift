@@ -42,9 +42,14 @@ let package = Package(
     .target(
       name: "CachePolicy",
       swiftSettings: common + [memberImportVisibility, .strictMemorySafety()]),
+    // C, since a handler of signals may run nothing of Swift's.
     .target(
-      name: "Backends", dependencies: ["CachePolicy", "CCurl", "CCrypto", "CLMDB", "CUV"],
-      exclude: ["CCurl", "CCrypto", "CLMDB", "CUV"],
+      name: "CMapGuard", dependencies: ["CLMDB"], path: "Sources/Backends/CMapGuard",
+      cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
+    .target(
+      name: "Backends",
+      dependencies: ["CachePolicy", "CCurl", "CCrypto", "CLMDB", "CMapGuard", "CUV"],
+      exclude: ["CCurl", "CCrypto", "CLMDB", "CMapGuard", "CUV"],
       swiftSettings: common + [withoutExclusivityChecks]),
     .target(
       name: "Proxy", dependencies: ["CachePolicy", "Backends"],

@@ -1,3 +1,4 @@
+import Backends
 import Foundation
 import Support
 import Testing
@@ -170,7 +171,6 @@ struct StoreTroubleScenarios {
     switch loss {
     case .file: #expect(unlink(path + "/data.mdb") == 0)
     case .folder: try FileManager.default.removeItem(atPath: path)
-    // Nobody may ask before the writer has seen it, which may be the end of the process.
     case .end: #expect(truncate(path + "/data.mdb", 4096) == 0)
     }
     // Nobody has to write for it to be seen.
@@ -185,6 +185,48 @@ struct StoreTroubleScenarios {
     let again = try LarderProcess(policies: policies, origin: origin, folder: folder)
     expect(try again.connect().get("/a"), "/a v2", .hit)
     expect(try again.connect().get("/b"), "/b v1", .hit)
+  }
+
+  /// Bodies go to the kernel straight from the file's map: what is no longer there must not go as
+  /// zeros, and no answer end early without the client seeing it.
+  @Test func aFileThatIsCutWhileItIsServedFromGivesWholeAnswersOrBrokenOnes() throws {
+    let origin = try ScriptedOrigin()
+    let folder = try TemporaryFolder()
+    let larder = try LarderProcess(
+      policies: ProcessScenarios.policies("cache-first"), origin: origin, folder: folder)
+    let bodies = ["/tiny": 300, "/page": 4096, "/chunk": 70_000, "/chunks": 1_500_000].mapValues {
+      testBytes($0, seed: UInt64($0))
+    }
+    for (path, body) in bodies { origin.on(path, .bytes(body)) }
+    let file = folder.path + "/store/data.mdb"
+    var lossCount = 0
+    for page in [400, 200, 60, 20, 8, 3, 1, 0] as [off_t] {
+      for (path, body) in bodies {
+        let answer = try larder.connect().get(path)
+        #expect(answer.body == body && !answer.isCut, "\(path) before the cut at page \(page)")
+      }
+      _ = try #require(
+        try larder.waitForStatistics { $0.store.entries == bodies.count && $0.store.state == "ok" })
+      let clients = try bodies.keys.map { path in
+        try CutClient(larder: larder, path: path, body: bodies[path]!)
+      }
+      #expect(truncate(file, page * 4096) == 0)
+      for client in clients { client.finish() }
+      lossCount += 1
+      _ = try #require(
+        try larder.waitForStatistics { _ in
+          Self.count("set aside", in: (try? larder.errorText()) ?? "") == lossCount
+        })
+      for client in clients {
+        #expect(client.wrongCount == 0 && client.rightCount > 0, "cut at page \(page)")
+      }
+    }
+    larder.terminate()
+    #expect(larder.waitForExit() == 0)
+  }
+
+  private static func count(_ part: String, in text: String) -> Int {
+    text.components(separatedBy: part).count - 1
   }
 
   @Test func aFloodOfNewUrlsKeepsToTheSizeAndIsAnswered() throws {
@@ -217,5 +259,38 @@ struct StoreTroubleScenarios {
     #expect(Int(status.st_blocks) * 512 <= maxBytes + maxBytes / 4 + 64 * 1024 * 1024)
     larder.terminate()
     #expect(larder.waitForExit() == 0)
+  }
+}
+
+/// A client that asks for one body again and again, on a new connection where one breaks.
+private final class CutClient: @unchecked Sendable {
+  // @unchecked Sendable: the counts are the thread's until it has been joined.
+  private(set) var rightCount = 0
+  private(set) var wrongCount = 0
+  private var thread: LoopThread?
+  private let hasBegun = DispatchSemaphore(value: 0)
+  private static let requestCount = 60
+
+  init(larder: LarderProcess, path: String, body: [UInt8]) throws {
+    let port = larder.port
+    thread = LoopThread { [self] in
+      var client = try? ClientConnection(port: port)
+      for number in 0..<Self.requestCount {
+        if number == 5 { hasBegun.signal() }
+        // No answer at all is a broken one too.
+        let answer = try? client?.get(path)
+        if let answer, !answer.isCut, answer.status == 200 {
+          if answer.body == body { rightCount += 1 } else { wrongCount += 1 }
+        } else {
+          client = try? ClientConnection(port: port)
+        }
+      }
+    }
+    hasBegun.wait()
+  }
+
+  func finish() {
+    thread?.join()
+    thread = nil
   }
 }

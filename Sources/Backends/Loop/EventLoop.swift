@@ -28,6 +28,8 @@ public final class EventLoop: @unchecked Sendable {
   private var turnEndWork: [() -> Void] = []
   private var laterWork: [() -> Void] = []
   private var isStopping = false
+  /// While the loop's turn reads the store: by whose guard what it writes goes out.
+  private(set) var mapVisitor: OpaquePointer?
 
   public init() {
     handle = .allocate(capacity: 1)
@@ -93,6 +95,10 @@ public final class EventLoop: @unchecked Sendable {
       for work in EventLoop.of(prepare!.pointee.data).turnEndWork { work() }
     }
   }
+
+  /// What is written from now on may lie in the store's map, or be made of what does; nil: no more.
+  @inline(__always)
+  func reads(by visitor: OpaquePointer?) { mapVisitor = visitor }
 
   private func drainInbox() {
     let postponed = laterWork

@@ -1,3 +1,4 @@
+internal import CMapGuard
 internal import CUV
 internal import CachePolicy
 
@@ -34,6 +35,8 @@ public final class TCPStream {
   /// Reads are wanted. A connection that broke while it was read from is read from no more.
   public private(set) var isReading = false
   private var isShutDown = false
+  /// Whether what is written may lie in the store's map: not on the way to an origin.
+  var carriesStoredBytes = true
   /// Bytes that are queued behind the kernel's own buffer.
   public private(set) var queuedBytes = 0
 
@@ -115,10 +118,24 @@ public final class TCPStream {
         used += 1
       }
       guard used > 0 else { return 0 }
-      let status = uv_try_write(stream, buffers.baseAddress, UInt32(used))
+      let status = writeGuarded(buffers.baseAddress, UInt32(used))
       if status >= 0 { return Int(status) }
       return status == UV_EAGAIN.rawValue ? 0 : nil
     }
+  }
+
+  private var mapVisitor: OpaquePointer? { carriesStoredBytes ? loop.mapVisitor : nil }
+
+  /// Writes, unless the store's map is damaged that the loop's turn has read: what is to go out may
+  /// be a page of zeros by now.
+  @inline(__always)
+  private func writeGuarded(_ buffers: UnsafePointer<uv_buf_t>?, _ count: UInt32) -> Int32 {
+    guard let visitor = mapVisitor else { return uv_try_write(stream, buffers, count) }
+    guard map_visitor_begin_output(visitor) else { return UV_EFAULT.rawValue }
+    let status = uv_try_write(stream, buffers, count)
+    // The kernel may meet a lost page before anybody else.
+    map_visitor_end_output(visitor, status == UV_EFAULT.rawValue)
+    return status
   }
 
   private static func buffer(_ piece: UnsafeRawBufferPointer) -> uv_buf_t {
@@ -128,13 +145,14 @@ public final class TCPStream {
   }
 
   /// Copies pieces, less the first `skipping` bytes, behind what is queued; `streamDidDrain` tells
-  /// when the kernel has them all.
+  /// when the kernel has them all. False: what was to be copied was lost meanwhile, nothing is queued,
+  /// and the connection is to be broken.
   public func queue(
     copying pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>, skipping: Int = 0
-  ) {
-    guard !isClosed else { return }
+  ) -> Bool {
+    guard !isClosed else { return true }
     let total = pieces.reduce(0) { $0 + $1.count } - skipping
-    guard total > 0 else { return }
+    guard total > 0 else { return true }
     let write = PendingWrite(stream: self, byteCount: total)
     var toSkip = skipping
     var offset = 0
@@ -149,8 +167,10 @@ public final class TCPStream {
       write.bytes.advanced(by: offset).copyMemory(from: rest.baseAddress!, byteCount: rest.count)
       offset += rest.count
     }
+    if let visitor = mapVisitor, map_visitor_is_refused(visitor) { return false }
     queuedBytes += total
     write.start(on: stream)
+    return true
   }
 
   fileprivate func writeFinished(_ byteCount: Int, status: Int32) {

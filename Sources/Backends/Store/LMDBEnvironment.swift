@@ -10,8 +10,14 @@
 /// - Pages that are freed can be used again two transactions later: the map is larger than the
 ///   store may grow, so that deleting always has pages to work with.
 /// - A file that is shorter than the newest tree says raises SIGBUS on reading: the length is
-///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Cut short
-///   by somebody else later, it does so until `findLoss` has found out.
+///   checked before opening, and the file is kept (sparsely) longer than any commit needs. Where
+///   somebody cuts it short later, or the disk fails, CMapGuard has the signal: LMDB's call is left
+///   with MDB_CORRUPTED, and what is read in place reads as zeros, of a map that `isDamaged`. Nothing
+///   here calls LMDB past it (LMDBCalls). A write that was left so holds LMDB's lock and cursors on the
+///   stack that are gone: the environment is a wreck and is not closed, which costs its descriptors
+///   and addresses until the process ends.
+/// - LMDB trusts the pages that it walks: on one of zeros its assertions abort, or it runs wild. The
+///   guard lets it meet none but in holes: `guarded_txn_commit` has what is left of that.
 /// - A short write, as a full disk makes it, is reported as EIO: `isDiskFull` tells the two apart.
 /// - A lock file is not opened twice in one process: who opens a data file again, while an old
 ///   environment is being left, removes the old lock file first.
@@ -77,6 +83,8 @@ final class LMDBEnvironment: @unchecked Sendable {
   // once, by the thread that opens, before the object is handed on; the map's state is the
   // writer's.
   let handle: OpaquePointer
+  /// What stands between a read of the map and SIGBUS.
+  let map: GuardedStoreMap
   /// Of the writer alone, once it has begun.
   private(set) var mapSizeBytes: UInt64
   private var isMapLost = false
@@ -88,14 +96,18 @@ final class LMDBEnvironment: @unchecked Sendable {
   /// How often the file was mapped: what lay at one place of it may lie elsewhere since.
   let mapCount = Atomic<UInt64>(1)
   /// The longest that the file has been; of the writer alone. It never shrinks by itself.
-  private var fileBytesMax: off_t = 0
+  private var fileBytesMax: off_t = 0 {
+    didSet { map.requireFileBytes(UInt64(fileBytesMax)) }
+  }
 
   /// Opens the data file in `folder`, which holds the lock; makes an empty one where there is none.
   init(folder: StoreFolder, mapSizeBytes: UInt64, readersMax: UInt32) throws(LMDBError) {
+    let guardedMap = try GuardedStoreMap()
     var created: OpaquePointer?
     try LMDBError.check(mdb_env_create(&created))
     guard let created else { throw LMDBError(code: ENOMEM) }
-    do {
+    do throws(LMDBError) {
+      mdb_env_set_userctx(created, UnsafeMutableRawPointer(guardedMap.writer))
       try LMDBError.check(mdb_env_set_mapsize(created, Int(mapSizeBytes)))
       try LMDBError.check(mdb_env_set_maxreaders(created, readersMax + 2))
       try LMDBError.check(mdb_env_set_maxdbs(created, StoreTables.count))
@@ -103,11 +115,13 @@ final class LMDBEnvironment: @unchecked Sendable {
       try LMDBError.check(mdb_env_open(created, folder.path, flags, 0o600))
       var deadReaders: Int32 = 0
       try LMDBError.check(mdb_reader_check(created, &deadReaders))
+      try guardedMap.locate(created)
     } catch {
       mdb_env_close(created)
       throw error
     }
     handle = created
+    map = guardedMap
     self.mapSizeBytes = mapSizeBytes
     self.folder = folder
   }
@@ -116,6 +130,9 @@ final class LMDBEnvironment: @unchecked Sendable {
   deinit { mdb_env_close(handle) }
 
   func use(_ tables: StoreTables) { self.tables = tables }
+
+  /// After the first commit into an empty file: from then on there is something to read.
+  func guardMap() throws(LMDBError) { try map.locate(handle) }
 
   func beginWrite() throws(LMDBError) -> WriteTransaction {
     try checkUse()
@@ -142,6 +159,11 @@ final class LMDBEnvironment: @unchecked Sendable {
     guard let probe, probe != MAP_FAILED else { return .kept }
     munmap(probe, Int(bytes))
     mapCount.wrappingAdd(1, ordering: .relaxed)
+    map.forget()
+    defer {
+      // Where it cannot be found, nothing is read in it.
+      if (try? map.locate(handle)) == nil { isMapLost = true }
+    }
     if mdb_env_set_mapsize(handle, Int(bytes)) == MDB_SUCCESS {
       mapSizeBytes = bytes
       return .grown
@@ -197,20 +219,28 @@ final class LMDBEnvironment: @unchecked Sendable {
   enum FileLoss: Equatable {
     /// The name is gone, or leads to another file.
     case deleted
-    /// It is shorter than it was: what reads its end would be ended by SIGBUS.
+    /// It is shorter than it was.
     case cutShort
+    /// A page could not be read, though it should be there: the disk fails, or the file was cut short
+    /// and made longer again.
+    case unreadable
     var text: String {
       switch self {
       case .deleted: "its file was deleted or replaced"
       case .cutShort: "its file was cut short"
+      case .unreadable: "a page of its file could not be read"
       }
     }
   }
 
-  /// Looks at the file from outside; nil: it is as it should be. Two system calls.
+  /// Looks at the file from outside, and whether a read of the map met a lost page; nil: it is as it
+  /// should be. Two system calls.
   func findLoss() -> FileLoss? {
-    guard let (descriptor, bytes) = fileDescriptorAndBytes() else { return nil }
+    guard let (descriptor, bytes) = fileDescriptorAndBytes() else {
+      return map.isDamaged ? .unreadable : nil
+    }
     if bytes < fileBytesMax { return .cutShort }
+    if map.isDamaged { return .unreadable }
     return folder.holdsDataFile(descriptor) ? nil : .deleted
   }
 

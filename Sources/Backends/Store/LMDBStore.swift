@@ -77,7 +77,7 @@ public final class LMDBStore: Sendable {
     }
     do {
       let reader = try StoreReader(
-        environment, current, queue, shared, sharesSnapshots: loop != nil)
+        environment, current, queue, shared, loop: loop)
       loop?.atTurnEnd { [weak reader] in reader?.release() }
       return reader
     } catch {

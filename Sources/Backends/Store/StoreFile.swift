@@ -33,16 +33,19 @@ final class StoreFile {
     self.log = log
   }
 
-  /// Looks whether the file is still there and as long as it was. Called before each transaction
-  /// and once a second: until then a file that was cut short may end the process by SIGBUS.
+  /// Looks whether the file is still there, as long as it was, and could be read. Called before each
+  /// transaction and once a second. Until then the map's guard stands in: a read of what was cut off
+  /// finds nothing.
   func look() {
     if lossReason == nil, let loss = environment.findLoss() {
-      lose(because: loss.text, isDamaged: loss == .cutShort)
+      lose(because: loss.text, isDamaged: loss != .deleted)
     }
   }
 
   /// Takes an error of LMDB's that will not go away as the file's loss.
   func note(_ error: LMDBError) {
+    // What is behind it tells more.
+    look()
     if error.isPanic || error.isTreeDamage {
       lose(because: error.text, isDamaged: error.isTreeDamage)
     }

@@ -81,6 +81,7 @@ enum StoreOpening {
         folder: folder, mapSizeBytes: mapSizeBytes / 65_536 * 65_536,
         readersMax: configuration.readersMax)
       let identity = try StoreSchema.open(environment, keeping: kept)
+      try environment.guardMap()
       environment.keepFileLongEnough()
       return Opened(environment: environment, identity: identity)
     } catch StoreSchema.Failure.notOurs(let reason) {

@@ -7,6 +7,7 @@
 /// verifies checksums, and reports damage to the writer. What it returns is valid until `end()`.
 /// Allocates nothing while the overlay is empty. Used by one thread at a time.
 internal import CLMDB
+internal import CMapGuard
 public import CachePolicy
 internal import Synchronization
 
@@ -25,6 +26,10 @@ public final class StoreReader {
   private var transaction: OpaquePointer
   private var cursor: OpaquePointer
   private let slot = SnapshotSlot()
+  /// This reader's way past the map's guard: every call of LMDB's here goes through it.
+  private var visitor: StoreMapVisitor
+  /// Whose connections are given what is read; nil: nobody's, or copies.
+  private let loop: EventLoop?
   private let verified = VerifiedTable()
   /// Whether `end()` leaves the snapshot for the next look-up, until `release()`.
   private let sharesSnapshots: Bool
@@ -55,13 +60,14 @@ public final class StoreReader {
 
   init(
     _ environment: LMDBEnvironment, _ current: CurrentEnvironment, _ queue: WriteQueue,
-    _ shared: StoreShared, sharesSnapshots: Bool
+    _ shared: StoreShared, loop: EventLoop?
   ) throws(LMDBError) {
+    let visitor = try StoreMapVisitor(environment.map)
     // As within a turn: the map must not move meanwhile.
     shared.slots.register(slot)
     do throws(LMDBError) {
       guard shared.slots.enter(slot, shared.generation) else { throw LMDBError(code: ENOMEM) }
-      (transaction, cursor) = try Self.open(environment)
+      (transaction, cursor) = try Self.open(environment, visitor.handle)
     } catch {
       shared.slots.unregister(slot)
       throw error
@@ -71,30 +77,37 @@ public final class StoreReader {
     self.current = current
     self.queue = queue
     self.shared = shared
-    self.sharesSnapshots = sharesSnapshots
+    self.visitor = visitor
+    self.loop = loop
+    sharesSnapshots = loop != nil
     retained.reserveCapacity(16)
   }
 
   private static func open(
-    _ environment: LMDBEnvironment
+    _ environment: LMDBEnvironment, _ visitor: OpaquePointer
   ) throws(LMDBError) -> (OpaquePointer, OpaquePointer) {
     var begun: OpaquePointer?
-    try LMDBError.check(mdb_txn_begin(environment.handle, nil, UInt32(MDB_RDONLY), &begun))
+    try LMDBError.check(guarded_txn_begin(visitor, environment.handle, UInt32(MDB_RDONLY), &begun))
     guard let begun else { throw LMDBError(code: ENOMEM) }
     var opened: OpaquePointer?
-    let code = mdb_cursor_open(begun, environment.tables.entries, &opened)
+    let code = guarded_cursor_open(visitor, begun, environment.tables.entries, &opened)
     guard code == MDB_SUCCESS, let opened else {
-      mdb_txn_abort(begun)
+      guarded_txn_abort(visitor, begun)
       throw LMDBError(code: code)
     }
-    mdb_txn_reset(begun)
+    guarded_txn_reset(visitor, begun)
     return (begun, opened)
   }
 
   deinit {
     shared.slots.unregister(slot)
-    mdb_cursor_close(cursor)
-    mdb_txn_abort(transaction)
+    loop?.reads(by: nil)
+    close()
+  }
+
+  private func close() {
+    guarded_cursor_close(visitor.handle, cursor)
+    guarded_txn_abort(visitor.handle, transaction)
   }
 
   // MARK: The turn
@@ -109,12 +122,10 @@ public final class StoreReader {
   private func renew() {
     hasSnapshot =
       shared.slots.enter(slot, shared.generation) && isInUse()
-      && mdb_txn_renew(transaction) == MDB_SUCCESS
-    if hasSnapshot && mdb_cursor_renew(transaction, cursor) != MDB_SUCCESS {
-      mdb_txn_reset(transaction)
-      hasSnapshot = false
-    }
-    if hasSnapshot { numberSnapshot() }
+      && guarded_renew(visitor.handle, transaction, cursor) == MDB_SUCCESS
+    guard hasSnapshot else { return }
+    loop?.reads(by: visitor.handle)
+    numberSnapshot()
   }
 
   /// Gives the snapshot a number of its own, unless it shows what the last one did, where it was.
@@ -138,12 +149,12 @@ public final class StoreReader {
   @inline(never)
   private func moveToCurrent() -> Bool {
     guard let next = current.environment, next !== environment,
+      let nextVisitor = try? StoreMapVisitor(next.map),
       // Without a transaction of its own it finds nothing, and tries again in the next turn.
-      let (begun, opened) = try? Self.open(next)
+      let (begun, opened) = try? Self.open(next, nextVisitor.handle)
     else { return false }
-    mdb_cursor_close(cursor)
-    mdb_txn_abort(transaction)
-    (environment, transaction, cursor) = (next, begun, opened)
+    close()
+    (environment, visitor, transaction, cursor) = (next, nextVisitor, begun, opened)
     // Another file, whose transactions may have the same numbers.
     snapshotNumber += 1
     return true
@@ -171,10 +182,18 @@ public final class StoreReader {
   }
 
   private func leave() {
-    if hasSnapshot { mdb_txn_reset(transaction) }
+    if hasSnapshot {
+      guarded_txn_reset(visitor.handle, transaction)
+      loop?.reads(by: nil)
+    }
     hasSnapshot = false
     shared.slots.leave(slot)
   }
+
+  /// Whether what this turn has read so far is what was stored: a file that is cut short meanwhile
+  /// reads as zeros. Asked by who keeps what was read, behind its last read; what goes to a client is
+  /// looked after by its stream.
+  public var isSound: Bool { !hasSnapshot || !environment.map.isDamaged }
 
   // MARK: Records
 
@@ -272,11 +291,11 @@ public final class StoreReader {
         // the transaction is.
         code = withUnsafeBytes(of: EntriesKey(key, variantHash: 0)) { bytes in
           foundKey = MDB_val(bytes)
-          return mdb_cursor_get(cursor, &foundKey, &foundValue, MDB_SET_RANGE)
+          return guarded_cursor_get(visitor.handle, cursor, &foundKey, &foundValue, MDB_SET_RANGE)
         }
         cursorState = .within
       } else {
-        code = mdb_cursor_get(cursor, &foundKey, &foundValue, MDB_NEXT)
+        code = guarded_cursor_get(visitor.handle, cursor, &foundKey, &foundValue, MDB_NEXT)
       }
       guard code == MDB_SUCCESS, let rowKey = EntriesKey(UnsafeRawBufferPointer(foundKey)),
         rowKey.storeKey == key
@@ -364,7 +383,7 @@ public final class StoreReader {
     // SAFETY: LMDB reads the key during the call; the value is the map's, valid until `end()`.
     let code = withUnsafeBytes(of: key) { bytes in
       var keyValue = MDB_val(bytes)
-      return mdb_get(transaction, table, &keyValue, &found)
+      return guarded_get(visitor.handle, transaction, table, &keyValue, &found)
     }
     return code == MDB_SUCCESS ? UnsafeRawBufferPointer(found) : nil
   }

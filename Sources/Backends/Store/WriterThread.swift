@@ -31,10 +31,13 @@ final class WriterThread: @unchecked Sendable {
     #else
       var thread: pthread_t?
     #endif
-    // Signals are the main thread's: block them all here while the thread inherits the mask.
+    // Signals are the main thread's: block them here while the thread inherits the mask. But not those
+    // of the thread's own faults: a fault whose signal is blocked ends the process, whoever handles it
+    // (SIGBUS: CMapGuard).
     var all = sigset_t()
     var previous = sigset_t()
     sigfillset(&all)
+    for fault in [SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP] { sigdelset(&all, fault) }
     pthread_sigmask(SIG_SETMASK, &all, &previous)
     let argument = Unmanaged.passRetained(WriterThread(writer, queue)).toOpaque()
     let code = pthread_create(

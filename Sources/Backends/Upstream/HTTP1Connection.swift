@@ -64,6 +64,7 @@ final class HTTP1Connection: TCPStreamOwner {
     self.client = client
     self.pool = pool
     self.stream = stream
+    stream.carriesStoredBytes = false
     stream.owner = self
     stream.startReading()
   }
@@ -152,7 +153,7 @@ final class HTTP1Connection: TCPStreamOwner {
       sending = .broken
       return
     }
-    stream.queue(copying: pieces, skipping: taken)
+    if !stream.queue(copying: pieces, skipping: taken) { sending = .broken }
   }
 
   // MARK: The answer

@@ -38,6 +38,8 @@ extension Repository {
         lastModified: Array(record.lastModified))
       found.append(StoredVariant(record: record, candidate: candidate))
     }
+    // What was read of a file that is lost by now tells nothing.
+    guard reader.isSound else { return [] }
     return found.sorted { $0.record.isMoreRecent(than: $1.record) }
   }
 
@@ -73,8 +75,10 @@ extension Repository {
     let record = variants[meant.answer].record
     guard record.begunID <= fill.entryID else {
       // A later fetch has spoken of it already: it is what it is by now.
-      return Confirmation(
-        .copy(of: record), block: Array(record.varyBlock), isShareable: true, services.store)
+      let copy = RecordBuffer.copy(of: record)
+      let block = Array(record.varyBlock)
+      guard reader.isSound else { return nil }
+      return Confirmation(copy, block: block, isShareable: true, services.store)
     }
     let renewed = renew(
       record, with: answer, version: version, of: plan, nowMilliseconds: now)
@@ -82,8 +86,8 @@ extension Repository {
     let confirmation = Confirmation(
       renewed.record(plan, varyBlock: block, begunID: fill.entryID), block: block,
       isShareable: renewed.words.notStored == nil, services.store)
-    // Its chunks are being removed.
-    guard let confirmation else { return nil }
+    // Its chunks are being removed, or the file was lost while it was copied.
+    guard let confirmation, reader.isSound else { return nil }
     let isSelectable = !meant.updated.isEmpty
     if let reason = renewed.words.notStored {
       if isSelectable { drop(plan, because: reason) }
@@ -149,7 +153,8 @@ extension Repository {
       }
     }
     let record = copied.record(plan, varyBlock: block, begunID: fill.entryID)
-    guard fill.put(record) == nil else {
+    // Sums of what was lost meanwhile would be right.
+    guard reader.isSound, fill.put(record) == nil else {
       if source.chunkCount > 0 { services.store.abandon(entryID: fill.entryID) }
       return false
     }

@@ -54,9 +54,11 @@ enum CopyServing {
     by repository: Repository
   ) -> Outcome {
     let record = answer.record
-    let isPinned = !record.isInline && repository.services.store.pin(entryID: record.entryID)
-    if !record.isInline, !isPinned { return .gone }
-    let stream = isPinned ? CopyStream(connection, repository, record.entryID) : nil
+    // Read once: where the file is cut short meanwhile, a second look may say something else.
+    let (isInline, entryID) = (record.isInline, record.entryID)
+    let isPinned = !isInline && repository.services.store.pin(entryID: entryID)
+    if !isInline, !isPinned { return .gone }
+    let stream = isPinned ? CopyStream(connection, repository, entryID) : nil
     if isNotModified(record, request, repository.services.clock) {
       writeNotModified(answer, on: connection, repository)
       return .written
@@ -93,8 +95,10 @@ enum CopyServing {
       return .written
     }
     guard let stream else {
+      let inlineBody = record.inlineBody
+      guard range.upperBound <= UInt64(inlineBody.count) else { return .gone }
       repository.count(bytesFromStore: range.count, route: answer.route)
-      let body = record.inlineBody[Int(range.lowerBound)..<Int(range.upperBound)]
+      let body = inlineBody[Int(range.lowerBound)..<Int(range.upperBound)]
       write(connection, repository, head, output.bytes, UnsafeRawBufferPointer(rebasing: body))
       return .written
     }

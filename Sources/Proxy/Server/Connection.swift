@@ -313,8 +313,13 @@ final class Connection {
         taken -= piece.count
         continue
       }
-      stream.queue(
-        copying: UnsafeBufferPointer(rebasing: pieces[index...index]), skipping: taken)
+      guard
+        stream.queue(
+          copying: UnsafeBufferPointer(rebasing: pieces[index...index]), skipping: taken)
+      else {
+        breakLater()
+        return pieces.count
+      }
       lastQueuedBytes = stream.queuedBytes
       waitFor(.write, worker.limits.bodyStallMilliseconds)
       return index + 1
@@ -346,7 +351,7 @@ final class Connection {
       let piece = UnsafeBufferPointer(start: bytes, count: 1)
       guard let taken = stream.tryWrite(piece) else { return breakLater() }
       guard taken < held.count else { return }
-      stream.queue(copying: piece, skipping: taken)
+      guard stream.queue(copying: piece, skipping: taken) else { return breakLater() }
       lastQueuedBytes = stream.queuedBytes
       waitFor(.write, worker.limits.bodyStallMilliseconds)
     }
@@ -356,9 +361,8 @@ final class Connection {
   /// Writes all pieces, queueing what the kernel does not take.
   func writeAll(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) {
     let taken = write(pieces)
-    if taken < pieces.count, !isBroken, phase != .closed {
-      stream.queue(copying: UnsafeBufferPointer(rebasing: pieces[taken...]))
-    }
+    guard taken < pieces.count, !isBroken, phase != .closed else { return }
+    if !stream.queue(copying: UnsafeBufferPointer(rebasing: pieces[taken...])) { breakLater() }
   }
 
   /// Writes a run of bytes, queueing what the kernel does not take.
