@@ -79,7 +79,7 @@ let package = Package(
     .testTarget(
       name: "CachePolicyTests", dependencies: ["CachePolicy", "Support"], swiftSettings: common),
     .testTarget(
-      name: "BackendsTests", dependencies: ["Backends", "CachePolicy", "StoreStress"],
+      name: "BackendsTests", dependencies: ["Backends", "CachePolicy", "StoreStress", "Support"],
       swiftSettings: common),
     // Writes to a store until BackendsTests kills it.
     .executableTarget(

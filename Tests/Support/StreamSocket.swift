@@ -137,6 +137,12 @@ final class StreamSocket: @unchecked Sendable {
   /// Says that nothing more will be sent.
   func finishSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
+  /// Gives the descriptor away: it is the caller's, and not this socket's any more.
+  func takeDescriptor() -> Int32 {
+    isClosed.update { $0 = true }
+    return descriptor
+  }
+
   /// Wakes the thread that is blocked in this socket; it closes it.
   func interrupt() {
     isClosed.update { closed in
@@ -170,7 +176,8 @@ final class StreamSocket: @unchecked Sendable {
     setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  private func boundReceiving() {
+  /// Waits for bytes no longer than anything in a test may wait.
+  func boundReceiving() {
     var time = timeval(tv_sec: waitBoundSeconds, tv_usec: 0)
     setsockopt(
       descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))

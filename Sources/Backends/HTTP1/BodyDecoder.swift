@@ -38,6 +38,8 @@ public struct BodyDecoder {
   private enum State {
     case data(remaining: UInt64)
     case size(digits: Int, value: UInt64)
+    /// White space behind the size.
+    case sizePadding(length: Int)
     case sizeExtension(length: Int)
     case sizeNewline(value: UInt64)
     case chunkData(remaining: UInt64)
@@ -57,8 +59,13 @@ public struct BodyDecoder {
   private var state: State
   private var chunkSize: UInt64 = 0
   private var trailerBytes = 0
+  private let acceptsPaddedSizes: Bool
 
-  public init(_ framing: MessageFraming) {
+  /// `acceptsPaddedSizes`: white space between a chunk's size and its line's end, which the grammar
+  /// has only before an extension, is read over. Some servers write it, and nobody reads another
+  /// size for it.
+  public init(_ framing: MessageFraming, acceptsPaddedSizes: Bool = false) {
+    self.acceptsPaddedSizes = acceptsPaddedSizes
     switch framing {
     case .none: state = .complete
     case .length(let length): state = length == 0 ? .complete : .data(remaining: length)
@@ -104,6 +111,7 @@ public struct BodyDecoder {
   private mutating func take(_ byte: UInt8) -> ChunkedBodyFault? {
     switch state {
     case .size(let digits, let value): return takeSize(byte, digits, value)
+    case .sizePadding(let length): return takePadding(byte, length)
     case .sizeExtension(let length):
       if byte == 0x0D {
         state = .sizeNewline(value: chunkSize)
@@ -163,6 +171,20 @@ public struct BodyDecoder {
     switch byte {
     case 0x0D: state = .sizeNewline(value: value)
     case 0x3B: state = .sizeExtension(length: 0)
+    case 0x20, 0x09: state = .sizePadding(length: 1)
+    default: return .malformedSize
+    }
+    return nil
+  }
+
+  /// White space before an extension is to be read over (BWS, RFC 9112 §7.1.1).
+  private mutating func takePadding(_ byte: UInt8, _ length: Int) -> ChunkedBodyFault? {
+    switch byte {
+    case 0x20 where length < BodyDecoder.extensionBytesMax,
+      0x09 where length < BodyDecoder.extensionBytesMax:
+      state = .sizePadding(length: length + 1)
+    case 0x3B: state = .sizeExtension(length: length)
+    case 0x0D where acceptsPaddedSizes: state = .sizeNewline(value: chunkSize)
     default: return .malformedSize
     }
     return nil

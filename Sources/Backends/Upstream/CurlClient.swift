@@ -9,7 +9,7 @@ internal import CachePolicy
 /// whatever a callback leads to waits in `deferred` until libcurl has returned; its timer may ask
 /// for "at once"; it stops watching a connection between transfers, which would cost two system
 /// calls a transfer, so that an idle connection's watcher stays registered until the socket closes.
-final class CurlClient {
+final class CurlClient: OriginConnector {
   /// libcurl allocates it anew for each transfer; above 64 KiB that would cost the heap a trim.
   static let receiveBufferBytes = 32 * 1024
   /// Easy handles that are kept for reuse, an endpoint.

@@ -8,19 +8,19 @@ internal import CachePolicy
 final class HTTP1Client {
   /// A connection that has been idle for longer is closed.
   static let idleMilliseconds: UInt64 = 60_000
-  /// A request that must not be sent twice rides on a connection only if it was in use so lately that
-  /// the origin can hardly be closing it.
-  static let recentMilliseconds: UInt64 = 2_000
   /// What is read of a request's body at a time.
   static let bodyBufferBytes = 32 * 1024
 
   let loop: EventLoop
+  /// A request that must not be sent twice rides on a connection only if it was in use so lately that
+  /// the origin can hardly be closing it.
+  var recentMilliseconds: UInt64 = 2_000
   private(set) var counters = OriginCounters()
   /// Bodies of requests pass through here.
   let bodyBuffer = UnsafeMutableRawBufferPointer.allocate(
     byteCount: HTTP1Client.bodyBufferBytes, alignment: 16)
 
-  private let connector: CurlClient
+  private let connector: any OriginConnector
   private var pools: [ObjectIdentifier: OriginPool] = [:]
   private var connectionsMax = 0
   private var idleConnectionsMax = 0
@@ -37,7 +37,7 @@ final class HTTP1Client {
   private var depth = 0
   private var isClosed = false
 
-  init(loop: EventLoop, connector: CurlClient) {
+  init(loop: EventLoop, connector: any OriginConnector) {
     self.loop = loop
     self.connector = connector
     loop.atTurnEnd { [weak self] in self?.startAll() }
@@ -56,6 +56,8 @@ final class HTTP1Client {
       pools[identity] = before[identity] ?? OriginPool(endpoint: endpoint)
     }
     for (identity, pool) in before where pools[identity] == nil { retire(pool) }
+    while idleCount > idleConnectionsMax { closeOldest() }
+    for pool in pools.values { connectAsNeeded(pool) }
   }
 
   // MARK: Transfers
@@ -71,7 +73,11 @@ final class HTTP1Client {
 
   /// Begins what was started in this turn: its receivers know their transfers by now.
   private func startAll() {
+    var rounds = 0
     while !unstarted.isEmpty {
+      // What fails at once may be started over, and the others of the loop want their turn.
+      guard rounds < 4 else { return loop.later {} }
+      rounds += 1
       swap(&unstarted, &starting)
       for transfer in starting { attempt(transfer) }
       starting.removeAll(keepingCapacity: true)
@@ -80,7 +86,10 @@ final class HTTP1Client {
 
   private func attempt(_ transfer: HTTP1Transfer) {
     guard !transfer.isCancelled else { return }
-    guard !isClosed else { return transfer.finish(.unreachable("the proxy is stopping")) }
+    guard !isClosed else {
+      counters.failures += 1
+      return transfer.finish(.unreachable("the proxy is stopping"))
+    }
     if !transfer.isRenewed { counters.requests += 1 }
     transfer.noteAttempt(isRenewed: transfer.isRenewed)
     running.insert(transfer)
@@ -102,14 +111,17 @@ final class HTTP1Client {
   }
 
   /// The connection that was idle for the shortest time; those that the origin has closed meanwhile
-  /// go.
+  /// go. nil: the transfer is to have a new one, and there is room for it.
   private func takeIdle(_ pool: OriginPool, for transfer: HTTP1Transfer) -> HTTP1Connection? {
     while let connection = pool.idle.last {
       let isRecent =
         loop.monotonicMilliseconds - connection.idleSinceMilliseconds
-        <= HTTP1Client.recentMilliseconds
+        <= recentMilliseconds
       let mayRide = !transfer.isRenewed && (isRecent || !transfer.needsRecentConnection)
-      guard mayRide || pool.connectionCount >= connectionsMax else { return nil }
+      guard mayRide else {
+        if pool.connectionCount >= connectionsMax { closeOldest(of: pool) }
+        return nil
+      }
       pool.idle.removeLast()
       idleCount -= 1
       if connection.isUsable { return connection }
@@ -170,13 +182,18 @@ final class HTTP1Client {
       connection.detach()
       close(connection)
     } else {
-      pools[ObjectIdentifier(transfer.request.endpoint)]?.leave(transfer)
+      transfer.waitsIn?.leave(transfer)
     }
   }
 
   // MARK: Connections
 
   private func connectAsNeeded(_ pool: OriginPool) {
+    // What fails at once comes back here from within: it is this loop that goes on, and the stack
+    // does not grow with the line.
+    guard !pool.isConnecting else { return }
+    pool.isConnecting = true
+    defer { pool.isConnecting = false }
     while pool.connectingCount < pool.waitingCount, pool.connectionCount < connectionsMax, !isClosed
     {
       pool.connectingCount += 1
@@ -196,32 +213,56 @@ final class HTTP1Client {
     var failure = OriginError.unreachable("the connection cannot be used")
     switch result {
     case .success(let descriptor):
-      if let connection = HTTP1Connection(client: self, pool: pool, descriptor: descriptor) {
-        counters.connectionsOpened += 1
-        return offer(connection)
-      }
+      guard let connection = HTTP1Connection(client: self, pool: pool, descriptor: descriptor)
+      else { break }
+      counters.connectionsOpened += 1
+      if pool.waitingCount == 0 || connection.isUsable { return place(connection) }
+      // Another one would hardly fare better: who waits is told, or would wait for as long as
+      // connections can be made and lost.
+      _ = connection.close()
+      failure = .unreachable("the connection ended, or was spoken on, before the request")
     case .failure(let error): failure = error
     }
     pool.connectionCount -= 1
-    if let transfer = pool.next() {
+    // Where as many are being made as are waited for, somebody has got another one meanwhile.
+    if pool.waitingCount > pool.connectingCount, let transfer = pool.next(isNew: true) {
       running.remove(transfer)
       conclude(transfer, failure)
     }
     connectAsNeeded(pool)
   }
 
-  /// Gives a connection to whoever has waited longest, or keeps it for who comes.
+  /// A connection that has carried a transfer may have another.
   private func offer(_ connection: HTTP1Connection) {
-    let pool = connection.pool
-    guard !isClosed, connection.isUsable else { return close(connection) }
-    if let transfer = pool.next() { return connection.send(transfer) }
-    guard !pool.isRetired else { return close(connection) }
-    pool.idle.append(connection)
-    idleCount += 1
-    if idleCount > idleConnectionsMax { closeOldest(pool) }
+    if connection.pool.waitingCount > 0, !connection.isUsable { return close(connection) }
+    place(connection)
   }
 
-  private func closeOldest(_ pool: OriginPool) {
+  /// Gives a connection to whoever has waited longest, or keeps it for who comes.
+  private func place(_ connection: HTTP1Connection) {
+    let pool = connection.pool
+    guard !isClosed else { return close(connection) }
+    if let transfer = pool.next(isNew: !connection.hasCarried) { return connection.send(transfer) }
+    // It makes room for a new one where that is waited for.
+    guard !pool.isRetired, pool.waitingCount <= pool.connectingCount else {
+      return close(connection)
+    }
+    pool.idle.append(connection)
+    idleCount += 1
+    if idleCount > idleConnectionsMax { closeOldest() }
+  }
+
+  /// Closes the connection that has been idle for longest, whoever's it is.
+  private func closeOldest() {
+    var oldest: (pool: OriginPool, sinceMilliseconds: UInt64)?
+    for pool in pools.values {
+      guard let since = pool.idle.first?.idleSinceMilliseconds else { continue }
+      if since < oldest?.sinceMilliseconds ?? .max { oldest = (pool, since) }
+    }
+    if let oldest { closeOldest(of: oldest.pool) }
+  }
+
+  private func closeOldest(of pool: OriginPool) {
     idleCount -= 1
     close(pool.idle.removeFirst())
   }
@@ -243,7 +284,7 @@ final class HTTP1Client {
 
   private func retire(_ pool: OriginPool) {
     pool.isRetired = true
-    while !pool.idle.isEmpty { closeOldest(pool) }
+    while !pool.idle.isEmpty { closeOldest(of: pool) }
   }
 
   // MARK: Turns, time, and the end
@@ -280,7 +321,7 @@ final class HTTP1Client {
     for pool in pools.values {
       while let oldest = pool.idle.first,
         now - oldest.idleSinceMilliseconds > HTTP1Client.idleMilliseconds
-      { closeOldest(pool) }
+      { closeOldest(of: pool) }
     }
   }
 

@@ -53,7 +53,7 @@ final class HTTP1Connection: TCPStreamOwner {
   /// An answer has come by it: its origin may close it at any time, for having served enough.
   var hasCarried = false
   /// Since when it carries nothing, in the loop's monotonic milliseconds.
-  private(set) var idleSinceMilliseconds: UInt64 = 0
+  private(set) var idleSinceMilliseconds: UInt64
 
   /// nil: the descriptor cannot be used, and is closed.
   init?(client: HTTP1Client, pool: OriginPool, descriptor: Int32) {
@@ -65,6 +65,7 @@ final class HTTP1Connection: TCPStreamOwner {
     self.pool = pool
     self.stream = stream
     stream.carriesStoredBytes = false
+    idleSinceMilliseconds = client.loop.monotonicMilliseconds
     stream.owner = self
     stream.startReading()
   }
@@ -102,6 +103,8 @@ final class HTTP1Connection: TCPStreamOwner {
       let room = client.bodyBuffer
       switch body.source.readBody(into: room) {
       case .bytes(let count):
+        // An empty chunk would end the body.
+        invariant(count > 0 && count <= room.count, "a body source hands out bytes")
         transfer.madeProgress()
         if let remaining {
           guard count <= remaining else { return requestBodyFailed() }
@@ -160,7 +163,8 @@ final class HTTP1Connection: TCPStreamOwner {
 
   func streamDidRead(_ bytes: UnsafeRawBufferPointer) {
     client.passingOn {
-      transfer?.madeProgress()
+      // Of a head, a whole line is progress: bytes could come one by one for a day.
+      if phase != .head { transfer?.madeProgress() }
       transfer?.answerHasBegun = true
       var rest = bytes
       while !rest.isEmpty {
@@ -194,6 +198,7 @@ final class HTTP1Connection: TCPStreamOwner {
       }
       return bytes.count
     }
+    transfer?.madeProgress()
     let count = UnsafeRawPointer(found) - bytes.baseAddress! + 1
     let end = UnsafeRawBufferPointer(rebasing: bytes[..<count])
     if line.isEmpty {
@@ -211,15 +216,13 @@ final class HTTP1Connection: TCPStreamOwner {
     switch outcome {
     case .more, .trailer: break
     case .broken(let reason): fail(.broken(reason))
+    case .interim where reader.version == .http2, .final where reader.version == .http2:
+      fail(.broken("HTTP/2 where HTTP/1.1 was spoken"))
     case .interim(let status):
       transfer?.receiver?.originSentInterim(
         status: status, fields: reader.fields, version: reader.version)
       reader.beginNext()
-    case .final:
-      guard reader.version != .http2 else {
-        return fail(.broken("HTTP/2 where HTTP/1.1 was spoken"))
-      }
-      beginBody()
+    case .final: beginBody()
     }
   }
 
@@ -228,15 +231,17 @@ final class HTTP1Connection: TCPStreamOwner {
     guard let transfer else { return }
     let isHTTP10 = reader.version == .http10
     var fields = reader.takeFields()
+    // RFC 9112 §9.3, in its order: close is heeded whatever else is there.
     isPersistent =
-      isHTTP10
-      ? fields.connectionHas(option: "keep-alive")
-      : !fields.contains(.connection) || !fields.connectionHas(option: "close")
+      fields.contains(.connection)
+      ? !fields.connectionHas(option: "close")
+        && (!isHTTP10 || fields.connectionHas(option: "keep-alive"))
+      : !isHTTP10
     phase = .body
     if reader.isWithoutBody(answering: transfer.request.method) {
       decoder = BodyDecoder(.none)
     } else if reader.isChunked {
-      decoder = BodyDecoder(.chunked)
+      decoder = BodyDecoder(.chunked, acceptsPaddedSizes: true)
       // Faulty framing: what follows may be anything.
       if isHTTP10 { isPersistent = false }
     } else if let length = reader.contentLength {

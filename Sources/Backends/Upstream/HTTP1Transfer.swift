@@ -7,8 +7,8 @@ final class HTTP1Transfer: TimedTransfer, OriginTransfer {
   private unowned(unsafe) let client: HTTP1Client
   /// What carries it now; nil: it waits for one, or has ended.
   var connection: HTTP1Connection?
-  /// It stands in its origin's line for a connection.
-  var isInLine = false
+  /// Where it stands in line for a connection.
+  var waitsIn: OriginPool?
   /// It was sent on a connection that turned out to be dead, and is to have a new one.
   var isRenewed = false
   private(set) var isPaused = false

@@ -4,15 +4,25 @@
 /// It decides which of the two, and nothing else. Made and used on its loop.
 public final class OriginClient: RemoteDataSource {
   private let curl: CurlClient
-  private let http1: HTTP1Client
+  let http1: HTTP1Client
 
   /// `connectionsMax` bounds the connections to one origin, `idleConnectionsMax` those that are kept
   /// for reuse, to all.
-  public init(
+  public convenience init(
     loop: EventLoop, endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int
   ) {
+    self.init(
+      loop: loop, endpoints: endpoints, connectionsMax: connectionsMax,
+      idleConnectionsMax: idleConnectionsMax, connector: nil)
+  }
+
+  /// `connector`: who makes the connections in clear text; nil: libcurl.
+  init(
+    loop: EventLoop, endpoints: [OriginEndpoint], connectionsMax: Int, idleConnectionsMax: Int,
+    connector: (any OriginConnector)?
+  ) {
     curl = CurlClient(loop: loop)
-    http1 = HTTP1Client(loop: loop, connector: curl)
+    http1 = HTTP1Client(loop: loop, connector: connector ?? curl)
     use(
       endpoints: endpoints, connectionsMax: connectionsMax, idleConnectionsMax: idleConnectionsMax)
   }
@@ -58,4 +68,13 @@ public final class OriginClient: RemoteDataSource {
     http1.close()
     curl.close()
   }
+}
+
+/// Makes connections that others speak on. `CurlClient` is the real one.
+protocol OriginConnector: AnyObject {
+  /// Connects to an endpoint, and tells the end of it, perhaps from within. The descriptor is the
+  /// caller's.
+  func connect(
+    to endpoint: OriginEndpoint,
+    _ completion: @escaping (_ descriptor: Result<Int32, OriginError>) -> Void)
 }
