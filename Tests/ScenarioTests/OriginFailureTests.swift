@@ -215,6 +215,22 @@ struct OriginFailureTests {
     }
   }
 
+  /// The body is whole: it is the origin that keeps the client waiting, not the client.
+  @Test(arguments: ["Content-Length: 0\r\n\r\n", "Content-Length: 2\r\n\r\nhi"])
+  func silenceAfterAWholeBodyIsAGatewayTimeout(_ body: String) throws {
+    let done = Gate()
+    try rawScenario(upstream: #""retries": 0, "firstByteTimeout": "200ms""#) { connection in
+      connection.readHead()
+      done.waitUntilOpen()
+    } _: { _, proxy in
+      defer { done.open() }
+      let client = try RawClient(proxy)
+      client.send("POST /a HTTP/1.1\r\nHost: h\r\n" + body)
+      #expect(try client.read(until: "\r\n\r\n"))
+      #expect(client.statuses == [504])
+    }
+  }
+
   @Test func anOriginThatDoesNotTakeTheBodyIsAGatewayTimeout() throws {
     let done = Gate()
     try rawScenario(upstream: #""retries": 0, "firstByteTimeout": "300ms""#) { connection in

@@ -56,7 +56,7 @@ final class HTTP1Client {
       pools[identity] = before[identity] ?? OriginPool(endpoint: endpoint)
     }
     for (identity, pool) in before where pools[identity] == nil { retire(pool) }
-    while idleCount > idleConnectionsMax { closeOldest() }
+    while idleCount > idleConnectionsMax, closeOldest() {}
     for pool in pools.values { connectAsNeeded(pool) }
   }
 
@@ -249,17 +249,19 @@ final class HTTP1Client {
     }
     pool.idle.append(connection)
     idleCount += 1
-    if idleCount > idleConnectionsMax { closeOldest() }
+    if idleCount > idleConnectionsMax { _ = closeOldest() }
   }
 
-  /// Closes the connection that has been idle for longest, whoever's it is.
-  private func closeOldest() {
+  /// Closes the connection that has been idle for longest, whoever's it is. False: none is idle.
+  private func closeOldest() -> Bool {
     var oldest: (pool: OriginPool, sinceMilliseconds: UInt64)?
     for pool in pools.values {
       guard let since = pool.idle.first?.idleSinceMilliseconds else { continue }
       if since < oldest?.sinceMilliseconds ?? .max { oldest = (pool, since) }
     }
-    if let oldest { closeOldest(of: oldest.pool) }
+    guard let oldest else { return false }
+    closeOldest(of: oldest.pool)
+    return true
   }
 
   private func closeOldest(of pool: OriginPool) {

@@ -84,7 +84,9 @@ final class HTTP1Connection: TCPStreamOwner {
     isPersistent = true
     isWaitingForRequestBody = false
     sending = .done
-    if let body = transfer.request.body { sending = .body(remaining: body.length) }
+    if let body = transfer.request.body, body.length != 0 {
+      sending = .body(remaining: body.length)
+    }
     if transfer.isPaused { pauseReading() }
     headIsUnsent = true
     sendBody()
@@ -108,7 +110,9 @@ final class HTTP1Connection: TCPStreamOwner {
         transfer.madeProgress()
         if let remaining {
           guard count <= remaining else { return requestBodyFailed() }
-          sending = .body(remaining: remaining - Int64(count))
+          // It is whole with its last byte, whether or not its source has said so.
+          let left = remaining - Int64(count)
+          sending = left == 0 ? .done : .body(remaining: left)
           write([UnsafeRawBufferPointer(rebasing: room[..<count])])
         } else {
           writeChunk(UnsafeRawBufferPointer(rebasing: room[..<count]))
@@ -117,9 +121,9 @@ final class HTTP1Connection: TCPStreamOwner {
         isWaitingForRequestBody = true
         return
       case .end:
-        guard remaining ?? 0 == 0 else { return requestBodyFailed() }
+        guard remaining == nil else { return requestBodyFailed() }
         sending = .done
-        if remaining == nil { write([HTTP1Connection.bytes("0\r\n\r\n")]) }
+        write([HTTP1Connection.bytes("0\r\n\r\n")])
       case .failed: return requestBodyFailed()
       }
     }

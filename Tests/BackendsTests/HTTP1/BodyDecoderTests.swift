@@ -58,6 +58,7 @@ struct BodyDecoderTests {
         "0\r\n\r\n\r\n", 17
       ),
       ("extensions are dropped", .chunked, "1;a=\"b c\";d\r\nh\r\n0;x\r\n\r\n", "h", 23),
+      ("white space before an extension", .chunked, "1 \t;a=b\r\nh\r\n0 ;x\r\n\r\n", "h", 20),
       ("trailer fields are dropped", .chunked, "1\r\nh\r\n0\r\nA: b\r\nC:\r\n\r\nG", "h", 21),
     ] as [(String, MessageFraming, String, String, Int)])
   func aBodyEndsWhereItsFramingSays(
@@ -121,6 +122,29 @@ struct BodyDecoderTests {
       return
     }
     #expect(fault == .malformed || fault == .malformedSize)
+  }
+
+  /// White space alone behind a size is no grammar, and harmless.
+  @Test(arguments: [
+    ("spaces", "1  \r\nh\r\n0 \r\n\r\n", true), ("a tab", "1\t\r\nh\r\n0\r\n\r\n", true),
+    ("not before", " 1\r\nh\r\n0\r\n\r\n", false), ("not within", "1 0\r\nh\r\n0\r\n\r\n", false),
+    ("not without a size", " \r\n\r\n", false), ("not before LF", "0 \n\r\n", false),
+    ("not without end", "0" + String(repeating: " ", count: 1025) + "\r\n\r\n", false),
+  ])
+  func sizesOfAnAnswerMayBePadded(_ name: String, _ text: String, _ isRead: Bool) {
+    for byteCountMax in [1, 4000] {
+      var decoder = BodyDecoder(.chunked, acceptsPaddedSizes: true)
+      var outcome = BodyDecoder.Outcome.more
+      Array(text.utf8).withUnsafeBytes { all in
+        var rest = all[...]
+        while !rest.isEmpty, outcome == .more {
+          let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(byteCountMax))
+          outcome = decoder.decode(piece) { _ in }.outcome
+          rest = rest.dropFirst(byteCountMax)
+        }
+      }
+      #expect((outcome == .complete) == isRead)
+    }
   }
 
   @Test(

@@ -81,6 +81,27 @@ struct HTTP1RequestBodyTests {
     #expect(fixture.counters.connectionsOpened == 1)
   }
 
+  /// Nobody need say so: an empty body's source never does.
+  @Test(arguments: ["", "hi"])
+  func aBodyOfAKnownLengthIsWholeWithItsLastByte(_ text: String) throws {
+    var limits = OriginFixture.Limits()
+    limits.firstByteTimeoutMilliseconds = 1
+    let fixture = try OriginFixture(limits)
+    defer { fixture.stop() }
+    let body = { text.isEmpty ? ScriptedBody() : ScriptedBody(.bytes(text)) }
+    let exchanged = fixture.start(.put, body: body(), length: Int64(text.utf8.count))
+    let origin = try #require(fixture.accept())
+    origin.readHead()
+    #expect(origin.read(text.utf8.count) == text)
+    origin.send(Self.answer)
+    #expect(exchanged.ending == .finished)
+    // The connection is free, and it is the origin that is waited for.
+    let late = fixture.start(.put, body: body(), length: Int64(text.utf8.count))
+    #expect(origin.readHead() != nil)
+    fixture.tick(afterMilliseconds: 2)
+    #expect(late.ending == .failed(.timedOut("no answer in time")))
+  }
+
   @Test func anAnswerThatWaitsIsReadWhereTheOriginTakesNoMore() throws {
     let fixture = try OriginFixture()
     defer { fixture.stop() }
