@@ -29,11 +29,12 @@ struct OriginClientTests {
     }
   }
 
-  @Test func aReceiverHearsOfNothingBeforeItHasItsTransfer() {
+  /// libcurl knows at once that it cannot; and a port where nobody listens, for our own HTTP/1.1.
+  @Test(arguments: ["nothing://127.0.0.1", "http://127.0.0.1:1"])
+  func aReceiverHearsOfNothingBeforeItHasItsTransfer(_ url: String) {
     OriginClient.prepareProcess()
-    // libcurl knows at once that it cannot.
     let endpoint = OriginEndpoint(
-      url: "nothing://127.0.0.1", connectTimeoutMilliseconds: 5000,
+      url: url, connectTimeoutMilliseconds: 5000,
       firstByteTimeoutMilliseconds: 5000, stallTimeoutMilliseconds: 5000, retriesMax: 0)
     let loop = EventLoop()
     let client = Unchecked(

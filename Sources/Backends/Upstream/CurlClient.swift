@@ -18,23 +18,23 @@ final class CurlClient: OriginConnector {
   let loop: EventLoop
   private(set) var counters = OriginCounters()
 
-  private let multi: UnsafeMutableRawPointer
+  let multi: UnsafeMutableRawPointer
   /// Handles that wait for their next transfer, of the endpoints in use.
   private var pools: [ObjectIdentifier: [CurlHandle]] = [:]
   /// Those that make connections, likewise.
-  private var connectors: [ObjectIdentifier: [CurlHandle]] = [:]
+  var connectors: [ObjectIdentifier: [CurlHandle]] = [:]
   private var running = RunningTransfers<CurlTransfer>()
   /// Handles that are making connections for others.
-  private var connecting: [ObjectIdentifier: CurlHandle] = [:]
+  var connecting: [ObjectIdentifier: CurlHandle] = [:]
   /// Transfers whose receivers have not got them yet.
   private var unstarted: [CurlTransfer] = []
   private var deferred: [() -> Void] = []
-  private var depth = 0
+  var depth = 0
   private var watchers: [Int32: SocketWatcher] = [:]
   private var idle = IdleConnections()
   private var curlTimer: UnsafeMutablePointer<uv_timer_t>
   private var wantedTimerMilliseconds = -1
-  private var isClosed = false
+  private(set) var isClosed = false
 
   init(loop: EventLoop) {
     self.loop = loop
@@ -164,47 +164,7 @@ final class CurlClient: OriginConnector {
     transfer.finish(error)
   }
 
-  // MARK: Connections for others
-
-  /// Makes a connection to an endpoint: names, addresses of either family and the time it may take are
-  /// libcurl's to see to. The descriptor is the caller's.
-  func connect(
-    to endpoint: OriginEndpoint,
-    _ completion: @escaping (_ descriptor: Result<Int32, OriginError>) -> Void
-  ) {
-    afterCallbacks { [self] in
-      let identity = ObjectIdentifier(endpoint)
-      let pooled = connectors[identity]?.popLast()
-      guard !isClosed,
-        let handle = pooled ?? CurlHandle(endpoint: endpoint, client: self, connectsOnly: true)
-      else { return completion(.failure(.unreachable("the proxy is stopping"))) }
-      handle.use = .connecting(completion)
-      connecting[ObjectIdentifier(handle)] = handle
-      entered { curl_multi_add_handle(multi, handle.easy) }
-    }
-  }
-
-  private func connected(
-    _ handle: CurlHandle, _ code: CURLcode,
-    _ completion: (_ descriptor: Result<Int32, OriginError>) -> Void
-  ) {
-    let descriptor = code == CURLE_OK ? handle.takeConnection() : nil
-    handle.use = .none
-    connecting[ObjectIdentifier(handle)] = nil
-    depth += 1
-    // libcurl closes its own descriptor of the connection.
-    curl_multi_remove_handle(multi, handle.easy)
-    depth -= 1
-    let identity = ObjectIdentifier(handle.endpoint)
-    if let count = connectors[identity]?.count, count < CurlClient.pooledHandlesMax {
-      connectors[identity]?.append(handle)
-    }
-    if let descriptor {
-      completion(.success(descriptor))
-    } else {
-      completion(.failure(CurlClient.error(of: code)))
-    }
-  }
+  // MARK: Time, and the end
 
   /// libcurl's failure as ours.
   static func error(of code: CURLcode) -> OriginError {
@@ -217,8 +177,6 @@ final class CurlClient: OriginConnector {
     default: .broken(String(cString: curl_easy_strerror(code)))
     }
   }
-
-  // MARK: Time, and the end
 
   /// Fails the transfers whose patience has ended; called by the loop's tick.
   func tick() {

@@ -26,7 +26,7 @@ struct CopyAnswer {
 /// about parts is in CopyParts.swift.
 enum CopyServing {
   /// How much of a long body is offered to the kernel at once, in chunks.
-  static let chunksPerWrite = 16
+  static let chunksPerWrite = 40
 
   enum Outcome {
     /// The caller ends the answer.

@@ -35,7 +35,7 @@ extension ConnectionExchange {
 /// order: the next is looked at when the answer before it is written. Every reason for which it
 /// ends is in `Closing`.
 final class Connection {
-  private enum Phase {
+  enum Phase {
     /// Reading a head, or waiting for one to begin.
     case head
     /// An exchange has the request; its body may still be coming in.
@@ -47,7 +47,7 @@ final class Connection {
   }
 
   /// What a connection is waited for, each with a limit.
-  private enum Patience {
+  enum Patience {
     case none, nextRequest, head, body, write, linger
   }
 
@@ -60,20 +60,20 @@ final class Connection {
   /// The client's address as text, made when it is first needed.
   private(set) lazy var peerHost = peer.host
   private unowned(unsafe) let handler: any RequestHandler
-  private let stream: TCPStream
+  let stream: TCPStream
   private let onClose: @Sendable () -> Void
   var slot = 0
 
-  private var phase = Phase.head
+  private(set) var phase = Phase.head
   private var scanner = HeadScanner()
   private var body = BodyDecoder(.none)
   private var pending: [UInt8] = []
-  private var isConsuming = false
+  private(set) var isConsuming = false
   /// While consuming: how many of the bytes at hand lie behind the current request.
-  private var followingBytes = 0
+  private(set) var followingBytes = 0
   private var inputHasEnded = false
   private var isReadPaused = false
-  private var isBroken = false
+  var isBroken = false
 
   /// The exchange that has the current request, where it outlives its turn.
   var exchange: (any ConnectionExchange)?
@@ -85,7 +85,7 @@ final class Connection {
 
   private var patience = Patience.nextRequest
   private var patienceEnds: UInt64 = 0
-  private var lastQueuedBytes = 0
+  var lastQueuedBytes = 0
 
   init?(
     worker: Worker, descriptor: Int32, peer: SocketAddress, handler: any RequestHandler,
@@ -296,81 +296,6 @@ final class Connection {
   /// Has the connection closed after this answer.
   func closeAfterAnswer() { wantsClose = true }
 
-  /// Writes pieces in order. Returns how many were taken: a piece that the kernel took in part is
-  /// completed from a copy, the pieces behind it are the caller's to write after `clientTookAll`.
-  /// At least one is taken when nothing is queued.
-  func write(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> Int {
-    guard !isBroken, phase != .closed else { return pieces.count }
-    if hold(pieces) { return pieces.count }
-    guard stream.queuedBytes == 0 else { return 0 }
-    guard var taken = stream.tryWrite(pieces) else {
-      breakLater()
-      return pieces.count
-    }
-    for index in pieces.indices {
-      let piece = pieces[index]
-      if taken >= piece.count {
-        taken -= piece.count
-        continue
-      }
-      guard
-        stream.queue(
-          copying: UnsafeBufferPointer(rebasing: pieces[index...index]), skipping: taken)
-      else {
-        breakLater()
-        return pieces.count
-      }
-      lastQueuedBytes = stream.queuedBytes
-      waitFor(.write, worker.limits.bodyStallMilliseconds)
-      return index + 1
-    }
-    return pieces.count
-  }
-
-  /// Keeps a copy of small pieces while more requests are at hand. False: they are to be written
-  /// now, and what was kept before them has been.
-  private func hold(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> Bool {
-    let held = worker.held
-    guard isConsuming, followingBytes > 0 || held.count > 0, stream.queuedBytes == 0 else {
-      return false
-    }
-    var count = 0
-    for piece in pieces { count += piece.count }
-    guard held.count + count <= worker.limits.heldOutputBytes else {
-      flushHeld()
-      return false
-    }
-    for piece in pieces { held.append(piece) }
-    return true
-  }
-
-  private func flushHeld() {
-    let held = worker.held
-    guard isConsuming, held.count > 0 else { return }
-    withUnsafePointer(to: held.bytes) { bytes in
-      let piece = UnsafeBufferPointer(start: bytes, count: 1)
-      guard let taken = stream.tryWrite(piece) else { return breakLater() }
-      guard taken < held.count else { return }
-      guard stream.queue(copying: piece, skipping: taken) else { return breakLater() }
-      lastQueuedBytes = stream.queuedBytes
-      waitFor(.write, worker.limits.bodyStallMilliseconds)
-    }
-    held.removeAll()
-  }
-
-  /// Writes all pieces, queueing what the kernel does not take.
-  func writeAll(_ pieces: UnsafeBufferPointer<UnsafeRawBufferPointer>) {
-    let taken = write(pieces)
-    guard taken < pieces.count, !isBroken, phase != .closed else { return }
-    if !stream.queue(copying: UnsafeBufferPointer(rebasing: pieces[taken...])) { breakLater() }
-  }
-
-  /// Writes a run of bytes, queueing what the kernel does not take.
-  func writeAll(_ bytes: UnsafeRawBufferPointer) {
-    guard !isBroken, phase != .closed, bytes.count > 0 else { return }
-    withUnsafePointer(to: bytes) { writeAll(UnsafeBufferPointer(start: $0, count: 1)) }
-  }
-
   var hasQueuedOutput: Bool { stream.queuedBytes > 0 }
 
   /// The answer is written (or queued); the connection goes on to the next request, or closes.
@@ -423,15 +348,9 @@ final class Connection {
     patienceEnds = worker.loop.monotonicMilliseconds + Connection.lingerMilliseconds
   }
 
-  private func breakLater() {
-    guard !isBroken else { return }
-    isBroken = true
-    worker.loop.later { [weak self] in self?.close() }
-  }
-
   // MARK: Time
 
-  private func waitFor(_ what: Patience, _ milliseconds: Int64) {
+  func waitFor(_ what: Patience, _ milliseconds: Int64) {
     patience = what
     patienceEnds = worker.loop.monotonicMilliseconds + UInt64(milliseconds)
   }
