@@ -352,14 +352,15 @@ public final class StoreReader {
   /// The bytes of a body chunk; nil: it is missing or damaged, and the body cannot be served on.
   public func chunk(entryID: UInt64, index: UInt32) -> UnsafeRawBufferPointer? {
     storeInvariant(isReading, "reading is between begin() and end()")
-    guard hasSnapshot else { return nil }
     let rowKey = ChunkKey(entryID, index)
+    // Also where the file is lost: a body that is on its way goes on.
     if queue.overlayCount.load(ordering: .sequentiallyConsistent) != 0,
       let chunk = queue.chunk(rowKey)
     {
       retained.append(chunk)
       return chunk.bytes
     }
+    guard hasSnapshot else { return nil }
     if let row = value(environment.tables.chunks, rowKey),
       let checksum = ChunkRow.storedChecksum(row)
     {

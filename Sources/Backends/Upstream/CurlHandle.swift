@@ -53,6 +53,8 @@ final class CurlHandle {
     set(CURLOPT_PIPEWAIT, endpoint.url.hasPrefix("https:") ? 1 : 0)
     set(CURLOPT_BUFFERSIZE, CurlClient.receiveBufferBytes)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(endpoint.connectTimeoutMilliseconds))
+    // What a proxy says to CONNECT is no answer of the origin's.
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
     set(CURLOPT_PROTOCOLS_STR, string: "http,https")
     // An empty string switches off the proxies that the environment names.

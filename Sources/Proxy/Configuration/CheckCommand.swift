@@ -56,16 +56,24 @@ public enum CheckCommand {
       "store     \(configuration.store.path), "
         + "up to \(Quantity.text(bytes: configuration.store.maxSizeBytes)), "
         + "bodies up to \(Quantity.text(bytes: configuration.store.maxEntrySizeBytes))")
-    for upstream in configuration.upstreams {
-      print(
-        "upstream  \(upstream.name): \(upstream.baseURL), "
-          + "connect \(Quantity.text(milliseconds: upstream.connectTimeoutMilliseconds)), "
-          + "first byte \(Quantity.text(milliseconds: upstream.firstByteTimeoutMilliseconds)), "
-          + "total \(Quantity.text(milliseconds: upstream.totalTimeoutMilliseconds)), "
-          + "retries \(upstream.retries)")
-    }
+    for upstream in configuration.upstreams { print(upstreamLine(upstream)) }
     for line in routeTable(configuration) { print(line) }
     for test in tests where test.hasPassed { print("passed    \(test.test.path): \(test.request)") }
+  }
+
+  private static func upstreamLine(_ upstream: Upstream) -> String {
+    var text =
+      "upstream  \(upstream.name): \(upstream.baseURL), "
+      + "connect \(Quantity.text(milliseconds: upstream.connectTimeoutMilliseconds)), "
+      + "first byte \(Quantity.text(milliseconds: upstream.firstByteTimeoutMilliseconds)), "
+      + "total \(Quantity.text(milliseconds: upstream.totalTimeoutMilliseconds)), "
+      + "retries \(upstream.retries)"
+    if let maxConcurrent = upstream.maxConcurrent {
+      let wait = Quantity.text(milliseconds: upstream.queueTimeoutMilliseconds)
+      text += ", \(maxConcurrent) at once, \(upstream.maxQueue) waiting for up to \(wait)"
+    }
+    // Its URL may have a password.
+    return upstream.proxy == nil ? text : text + ", through a proxy"
   }
 
   /// A line for each route and for the defaults, its columns aligned: name, match, strategy, ttl,

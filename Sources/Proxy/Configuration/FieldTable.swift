@@ -149,7 +149,8 @@ enum FieldTable {
       Field(
         description: FieldDescription(
           name: "url", shape: .upstreamURL, isRequired: true,
-          summary: "Scheme, host, port and what goes before every path.",
+          summary: "Scheme, host, port and what goes before every path. With https the "
+            + "certificate authorities that the system trusts are trusted; a private one is added there.",
           example: "\"https://api.example.com/v2\""),
         assign: { node, path, target, decoder in
           guard let text = decoder.text(node, path, expected: "a URL"),
@@ -168,7 +169,7 @@ enum FieldTable {
         "For the name's look-up, the connection and TLS."),
       .duration(
         "firstByteTimeout", \.firstByteTimeoutMilliseconds, 1...hour, from: freshUpstream,
-        "From the request to the answer's first byte."),
+        "To the answer's first byte, from the last of the request that the origin took."),
       .duration(
         "totalTimeout", \.totalTimeoutMilliseconds, 1...hour, from: freshUpstream,
         "To the first byte, and for any wait without progress in the body."),
@@ -182,7 +183,8 @@ enum FieldTable {
       .custom(
         "proxy", \.proxy, .proxyURL, defaultText: "\"none\"",
         example: "\"http://proxy.example.com:3128\"", secrecy: .credentials,
-        "A proxy between here and the origin; the environment's proxies are not used.",
+        "A proxy between here and the origin; the environment's proxies are not used. What it "
+          + "says of a request in clear text (407 too) counts as the origin's answer.",
         render: { value, context in context.text(value ?? "none") },
         read: { decoder, node, path in
           guard let text = decoder.text(node, path, expected: "a URL or \"none\"") else {
