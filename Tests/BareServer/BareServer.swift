@@ -22,7 +22,7 @@ enum BareServer {
   /// Callbacks are formed here and below, outside the main actor.
   nonisolated static func serve() {
     guard let (port, bodyBytes) = parse(CommandLine.arguments.dropFirst()) else {
-      print("usage: BareServer [--port 0...65535] [--bytes 0...\(bodyBytesMax)]")
+      print("usage: BareServer [--port 0...65535] [--bytes 0...\(bodyBytesMax) | --bytes none]")
       exit(2)
     }
     let server = ConstantAnswer(bodyBytes: bodyBytes)
@@ -44,9 +44,9 @@ enum BareServer {
     uv_run(loop, UV_RUN_DEFAULT)
   }
 
-  nonisolated static func parse(_ words: ArraySlice<String>) -> (port: UInt16, bytes: Int)? {
+  nonisolated static func parse(_ words: ArraySlice<String>) -> (port: UInt16, bytes: Int?)? {
     var port: UInt16 = 0
-    var bodyBytes = 1024
+    var bodyBytes: Int? = 1024
     var rest = words
     while let name = rest.popFirst() {
       guard let value = rest.popFirst() else { return nil }
@@ -54,6 +54,8 @@ enum BareServer {
       case "--port":
         guard let number = UInt16(value) else { return nil }
         port = number
+      // A 304.
+      case "--bytes" where value == "none": bodyBytes = nil
       case "--bytes":
         guard let number = Int(value), (0...bodyBytesMax).contains(number) else { return nil }
         bodyBytes = number

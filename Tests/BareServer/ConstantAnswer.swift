@@ -9,10 +9,14 @@ final class ConstantAnswer {
   let bytes: UnsafeMutableRawBufferPointer
   let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
 
-  init(bodyBytes: Int) {
+  /// `bodyBytes` nil: a 304, which has no body.
+  init(bodyBytes: Int?) {
+    let status = bodyBytes == nil ? "304 Not Modified" : "200 OK"
+    let length = bodyBytes.map { "Content-Length: \($0)\r\n" } ?? ""
     let head =
-      "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
-      + "Content-Length: \(bodyBytes)\r\nCache-Control: max-age=86400\r\nETag: \"constant\"\r\n\r\n"
+      "HTTP/1.1 \(status)\r\nContent-Type: application/octet-stream\r\n\(length)"
+      + "Cache-Control: max-age=86400\r\nETag: \"constant\"\r\n\r\n"
+    let bodyBytes = bodyBytes ?? 0
     bytes = .allocate(byteCount: head.utf8.count + bodyBytes, alignment: 16)
     bytes.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "b"))
     bytes.copyBytes(from: head.utf8)

@@ -181,7 +181,7 @@ TEXT
   started_port=$(sed -n 's/.* ready: http:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$work/larder.out")
 }
 
-# start_bare NAME BYTES: one process for each body size.
+# start_bare NAME BYTES: one process for each body size; none: a 304.
 start_bare() {
   launch "bare-$1" "$server_core" "$binaries/BareServer" --bytes "$2" --port "${given_port:-0}"
   wait_for_line "bare-$1" '^ready ' || fail_with_log "bare-$1" "BareServer does not become ready"

@@ -185,7 +185,7 @@ end"
 # Server are beside the others, the rows of requests a second tell.
 has_row_for() {
   case $1/$2 in
-  bare/hit-* | bare/latency | bare/connections) return 0 ;;
+  bare/hit-* | bare/not-modified | bare/latency | bare/connections) return 0 ;;
   bare/*) return 1 ;;
   libcurl/miss-1k | libcurl/pass-1k) return 0 ;;
   libcurl/*) return 1 ;;
@@ -270,10 +270,16 @@ show_missed() {
 run_bare_row() {
   given_port=
   bare_file=$(path_of "$1")
-  start_bare "$1" "$(wc -c <"$work/origin/files$bare_file")"
+  bare_bytes=$(wc -c <"$work/origin/files$bare_file")
+  [ "$1" != not-modified ] || bare_bytes=none
+  start_bare "$1" "$bare_bytes"
   process_bare=$launched
   port_bare=$started_port
-  measure_load_row "$1" bare /
+  if [ "$1" = not-modified ]; then
+    measure_lean "$1" bare --path / --status 304
+  else
+    measure_load_row "$1" bare /
+  fi
   end_process "$process_bare"
 }
 
