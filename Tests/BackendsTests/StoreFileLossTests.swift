@@ -60,6 +60,31 @@ struct StoreFileLossTests {
     }
   }
 
+  /// Cut at a page and grown back before anybody looked: the length tells nothing, and the pages in
+  /// between read as zeros.
+  @Test(arguments: 2..<12)
+  func aFileThatWasCutAndGrewBackIsGivenUpInTheEnd(_ page: Int) throws {
+    let fixture = try StoreFixture()
+    for number in 0..<40 { fixture.putInline("a\(number)", String(repeating: "x", count: 900)) }
+    _ = fixture.putChunked("b", chunkCount: 2, chunkBytes: 30_000)
+    fixture.store.flush()
+    let path = fixture.folder.path + "/data.mdb"
+    var status = stat()
+    #expect(stat(path, &status) == 0)
+    #expect(truncate(path, off_t(page) * 4096) == 0)
+    #expect(truncate(path, status.st_size) == 0)
+    // Each time something is to be stored it is found out a little more.
+    let number = (0..<20).first { number in
+      fixture.putInline("c\(number)", "new")
+      fixture.store.flush()
+      return fixture.bodies("c\(number)") == [0: "new"] && fixture.store.statistics().state == .ok
+    }
+    #expect(number != nil, "the store stays as it is")
+    let bodies = (0..<40).flatMap { fixture.bodies("a\($0)").values }
+    #expect(bodies.allSatisfy { $0 == String(repeating: "x", count: 900) })
+    fixture.close()
+  }
+
   @Test func aTurnThatReadsTheLostFileEndsAsItBegan() throws {
     let fixture = try StoreFixture()
     fixture.putInline("a", "old")

@@ -7,6 +7,8 @@ launch() {
   launch_name=$1
   launch_core=$2
   shift 2
+  # What an earlier one of this name has written must not be taken for this one's.
+  rm -f "$work/$launch_name.out"
   taskset -c "$launch_core" "$@" >"$work/$launch_name.out" 2>"$work/$launch_name.log" &
   launched=$!
   echo "$launched" >>"$work/processes"

@@ -55,6 +55,8 @@ struct LMDBError: Error, Equatable {
   }
   /// As `isDamage`, in a file that was whole when it was opened.
   var isTreeDamage: Bool { code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND }
+  /// Something failed earlier in the transaction.
+  var isFailedTransaction: Bool { code == MDB_BAD_TXN }
   /// A commit failed at its last step: this environment does nothing more.
   var isPanic: Bool { code == MDB_PANIC }
   var text: String { String(cString: mdb_strerror(code)) }

@@ -18,6 +18,9 @@ final class StoreFile {
   private(set) var awaitsMap = false
   /// Why there is no file; nil: there is one.
   private(set) var lossReason: String?
+  /// Transactions that failed one after the other, since one was committed.
+  private var failedTransactionCount = 0
+  private static let failedTransactionsMax = 3
   /// How long new turns may have to wait for those that run, where the map is to be moved.
   private static let readersOutMilliseconds: Int64 = 20
 
@@ -49,7 +52,15 @@ final class StoreFile {
     if error.isPanic || error.isTreeDamage {
       lose(because: error.text, isDamaged: error.isTreeDamage)
     }
+    // Each transaction ends at what cannot be read, and LMDB does not say what that is.
+    failedTransactionCount = error.isFailedTransaction ? failedTransactionCount + 1 : 0
+    if failedTransactionCount >= Self.failedTransactionsMax {
+      lose(because: error.text, isDamaged: true)
+    }
   }
+
+  /// A transaction has been committed.
+  func noteSuccess() { failedTransactionCount = 0 }
 
   private func lose(because reason: String, isDamaged: Bool) {
     guard lossReason == nil else { return }
@@ -81,7 +92,10 @@ final class StoreFile {
         return false
       }
     }
-    if isOpen { lossReason = nil }
+    if isOpen {
+      lossReason = nil
+      failedTransactionCount = 0
+    }
     if let failure {
       // The first reason stays in front; each attempt would add another.
       let text = reason.split(separator: ";", maxSplits: 1).first.map(String.init) ?? reason

@@ -237,6 +237,7 @@ final class StoreWriter {
     let generation = shared.generation.load(ordering: .relaxed) + 1
     nextKeepUntilMilliseconds = try changes.commit(routes: &routes, generation: generation)
     shared.generation.store(generation, ordering: .sequentiallyConsistent)
+    file.noteSuccess()
     eviction = changes.eviction
     environment.keepFileLongEnough()
     let counts = changes.counts
