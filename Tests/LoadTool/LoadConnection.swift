@@ -35,7 +35,7 @@ final class LoadConnection {
     } catch {
       return load.fail("a connection cannot be made")
     }
-    // A connection to this machine is made at once, or not at all.
+    // Where as many connect at once as the listener holds, the kernel tries again after a second.
     var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     _ = waitFor(&polled)
     first = ResponseReader()
@@ -128,7 +128,7 @@ final class LoadConnection {
   }
 }
 
-private func waitFor(_ polled: inout pollfd) -> Int32 { poll(&polled, 1, 1000) }
+private func waitFor(_ polled: inout pollfd) -> Int32 { poll(&polled, 1, 10_000) }
 
 private func transmit(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Int {
   send(descriptor, start, count, 0)
