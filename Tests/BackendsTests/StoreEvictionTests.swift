@@ -79,14 +79,21 @@ struct StoreEvictionTests {
 
   @Test func whatComesAgainSoonIsNotOnTrialAgain() throws {
     let fixture = try StoreFixture(maxSizeBytes: Self.mebibyte)
+    func put(_ name: String) {
+      for number in 0..<8 { fixture.putInline("\(name)\(number)", text) }
+    }
+    func keptCount(_ name: String) -> Int {
+      (0..<8).count { !fixture.entryIDs("\(name)\($0)").isEmpty }
+    }
     scan(fixture, "first", 150)
-    fixture.putInline("again", text)
+    put("again")
     scan(fixture, "second", 150)
-    #expect(fixture.entryIDs("again").isEmpty)
-    fixture.putInline("again", text)
-    fixture.putInline("once", text)
+    #expect(keptCount("again") == 0)
+    put("again")
+    put("once")
     scan(fixture, "third", 150)
-    #expect(!fixture.entryIDs("again").isEmpty && fixture.entryIDs("once").isEmpty)
+    // A name that left may have lost its place to another's, by the store's secret.
+    #expect(keptCount("again") >= 5 && keptCount("once") == 0)
   }
 
   @Test func whatReplacesACopyIsNotOnTrial() throws {
