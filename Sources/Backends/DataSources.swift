@@ -14,7 +14,8 @@ public protocol RemoteDataSource: AnyObject {
 
 /// A running exchange with an origin.
 public protocol OriginTransfer: AnyObject {
-  /// Takes no more body bytes until `resume`: back-pressure towards the origin.
+  /// Takes no more body bytes until `resume`: back-pressure towards the origin. What has been read by
+  /// now may still come, at most a read buffer's worth.
   func pause()
   func resume()
   /// The request's body source has bytes again, or has ended.

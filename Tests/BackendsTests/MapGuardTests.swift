@@ -15,6 +15,34 @@ import Testing
 #endif
 
 @Suite(.serialized) struct MapGuardTests {
+  /// LMDB's functions that read no page of the file.
+  private static let withoutPages: Set<String> = [
+    "mdb_cursor_txn", "mdb_env_create", "mdb_env_get_fd", "mdb_env_get_userctx",
+    "mdb_env_set_maxdbs", "mdb_env_set_maxreaders", "mdb_env_set_userctx", "mdb_env_sync",
+    "mdb_strerror", "mdb_txn_env", "mdb_txn_id",
+  ]
+
+  /// A function that LMDBCalls lacks would be LMDB's own, and no compiler says so.
+  @Test func everyCallOfLMDBThatReadsPagesIsGuarded() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let folder = root.appendingPathComponent("Sources/Backends/Store")
+    var called: Set<String> = []
+    var guarded: Set<String> = []
+    for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+      let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
+      for match in text.matches(of: /(func )?(mdb_[a-z_]+)\(/) {
+        if match.1 != nil {
+          guarded.insert(String(match.2))
+        } else {
+          called.insert(String(match.2))
+        }
+      }
+    }
+    #expect(guarded.count > 10)
+    #expect(called.subtracting(guarded).subtracting(Self.withoutPages).sorted() == [])
+  }
+
   @Test func cutAtAnyPageTheFileIsLostAndNeverTheProcess() async {
     await #expect(processExitsWith: .success) {
       var pageCount = 3

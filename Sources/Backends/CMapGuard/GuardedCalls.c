@@ -176,6 +176,11 @@ int guarded_cursor_get(
   GUARDED(visitor, mdb_cursor_get(cursor, key, data, operation));
 }
 
+int guarded_cursor_put(
+    MapVisitor *visitor, MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsigned flags) {
+  GUARDED(visitor, mdb_cursor_put(cursor, key, data, flags));
+}
+
 int guarded_cursor_del(MapVisitor *visitor, MDB_cursor *cursor, unsigned flags) {
   GUARDED(visitor, mdb_cursor_del(cursor, flags));
 }

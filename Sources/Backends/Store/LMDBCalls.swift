@@ -2,7 +2,8 @@
 ///
 /// They have LMDB's own names, so that whoever writes calls no other by mistake: a read of a page that
 /// is lost ends such a call with MDB_CORRUPTED, where the bare function would end the process. For all
-/// who are not readers; a reader has its own way in (`StoreReader`).
+/// who are not readers; a reader has its own way in (`StoreReader`). MapGuardTests has the list of those
+/// that need no guard.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
 internal import CLMDB
@@ -128,6 +129,13 @@ func mdb_cursor_get(
   _ value: UnsafeMutablePointer<MDB_val>, _ operation: MDB_cursor_op
 ) -> Int32 {
   guarded_cursor_get(visitor(cursor: cursor), cursor, key, value, operation)
+}
+
+func mdb_cursor_put(
+  _ cursor: OpaquePointer, _ key: UnsafeMutablePointer<MDB_val>,
+  _ value: UnsafeMutablePointer<MDB_val>, _ flags: UInt32
+) -> Int32 {
+  guarded_cursor_put(visitor(cursor: cursor), cursor, key, value, flags)
 }
 
 func mdb_cursor_del(_ cursor: OpaquePointer, _ flags: UInt32) -> Int32 {

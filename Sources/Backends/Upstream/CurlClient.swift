@@ -81,8 +81,6 @@ final class CurlClient: OriginConnector {
     Unmanaged<CurlClient>.fromOpaque(context!).takeUnretainedValue()
   }
 
-  // MARK: RemoteDataSource
-
   // MARK: Transfers
 
   /// As `RemoteDataSource.start`.

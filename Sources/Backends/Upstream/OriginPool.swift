@@ -1,6 +1,6 @@
 /// One endpoint's connections on one loop, and the transfers that wait for one.
 ///
-/// A value store without a will of its own: `HTTP1Client` decides.
+/// It only keeps them in order: `HTTP1Client` decides.
 final class OriginPool {
   let endpoint: OriginEndpoint
   /// Connections that carry nothing, the one used last behind the others.

@@ -85,6 +85,8 @@ int guarded_del(MapVisitor *visitor, MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MD
 int guarded_cursor_open(MapVisitor *visitor, MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor);
 int guarded_cursor_get(
     MapVisitor *visitor, MDB_cursor *cursor, MDB_val *key, MDB_val *data, MDB_cursor_op operation);
+int guarded_cursor_put(
+    MapVisitor *visitor, MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsigned flags);
 int guarded_cursor_del(MapVisitor *visitor, MDB_cursor *cursor, unsigned flags);
 
 /// `mdb_txn_renew` and `mdb_cursor_renew`. Where either fails, the transaction is reset.
